@@ -1,0 +1,68 @@
+/** One Postgres for the whole run, and in it the template that every test file's database is cloned from. */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import pg from 'pg'
+import type { TestProject } from 'vitest/node'
+import { startEmbeddedPostgres } from '../../src/runtime/embedded.ts'
+import { migrate } from '../../src/runtime/migrate.ts'
+import { databaseUrl } from './database-url.ts'
+import { quiet } from './quiet.ts'
+
+const MIGRATIONS = resolve(import.meta.dirname, '../../migrations')
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Connection string of a role that may create databases. */
+    adminUrl: string
+    /** Name of the migrated database to clone. */
+    templateDatabase: string
+  }
+}
+
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const server = process.env.TEST_DATABASE_URL
+    ? { url: process.env.TEST_DATABASE_URL, stop: async () => {} }
+    : await temporaryServer()
+  const template = `template_${randomBytes(6).toString('hex')}`
+  try {
+    await administer(server.url, `create database ${template}`)
+    if (existsSync(MIGRATIONS)) await migrate(databaseUrl(server.url, template), MIGRATIONS, quiet)
+    // Cloning fails while anybody, autovacuum included, is connected to the template.
+    await administer(server.url, `alter database ${template} with allow_connections false`)
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+  project.provide('adminUrl', server.url)
+  project.provide('templateDatabase', template)
+  return async () => {
+    if (!process.env.KEEP_TEST_DATABASES) await administer(server.url, `drop database ${template} with (force)`)
+    await server.stop()
+  }
+}
+
+async function temporaryServer(): Promise<{ url: string; stop(): Promise<void> }> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'test-postgres-'))
+  const server = await startEmbeddedPostgres({ dataDir, log: quiet, unsafeFast: true })
+  return {
+    url: server.url,
+    async stop() {
+      await server.stop()
+      if (process.env.KEEP_TEST_DATABASES) console.log(`The test databases are kept: DATA_DIR=${dataDir}`)
+      else await rm(dataDir, { recursive: true })
+    },
+  }
+}
+
+async function administer(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
