@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chown, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { Account } from './embedded-account.ts'
 import type { Binaries } from './embedded-binaries.ts'
+import { spawnGuarded } from './embedded-guarded.ts'
 import type { Home } from './embedded-home.ts'
 import { hasCode } from './error-code.ts'
 
@@ -82,31 +81,23 @@ async function initdb(
   account: Account | undefined,
   fast: boolean,
 ) {
-  const args = [
-    ...['--pgdata', data, '--username', USER, '--pwfile', passwordFile],
-    // A password for local users too: everybody on the machine can reach the port.
-    ...['--auth', 'scram-sha-256', '--encoding', 'UTF8'],
-    // The server's own, so that sort order does not change with the operating system's libraries.
-    ...['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--locale', 'C'],
-    ...(fast ? ['--no-sync'] : []),
-  ]
-  try {
-    await promisify(execFile)(program, args, {
-      cwd: '/',
-      env: serverEnvironment(),
-      ...(account ? { uid: account.uid, gid: account.gid } : {}),
-    })
-  } catch (error) {
-    const said = (error as { stderr?: string }).stderr?.trim()
-    throw new Error(`initdb could not make a database in ${data}: ${said || (error as Error).message}`, {
-      cause: error,
-    })
-  }
-}
-
-/** Nothing of ours reaches the server: PG* variables would change its behaviour, messages are to be in English. */
-export function serverEnvironment(): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
+  const initdb = spawnGuarded(
+    [
+      program,
+      ...['--pgdata', data, '--username', USER, '--pwfile', passwordFile],
+      // A password for local users too: everybody on the machine can reach the port.
+      ...['--auth', 'scram-sha-256', '--encoding', 'UTF8'],
+      // The server's own, so that sort order does not change with the operating system's libraries.
+      ...['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--locale', 'C'],
+      ...(fast ? ['--no-sync'] : []),
+    ],
+    account,
+  )
+  if ((await initdb.exited) === 0) return
+  throw new Error(
+    `could not make a database in ${data}, because initdb ended with:\n${initdb.lastLines.join('\n')}\n` +
+      'The embedded Postgres needs a Linux with glibc or macOS; with DATABASE_URL a Postgres of your own is used',
+  )
 }
 
 async function readPassword(data: string): Promise<string> {
@@ -131,7 +122,7 @@ async function syncFolder(path: string): Promise<void> {
 async function removeLeftovers(home: string): Promise<void> {
   for (const name of await readdir(home)) {
     const pid = Number(/^unfinished-(\d+)-/.exec(name)?.[1])
-    if (pid > 0 && !isAlive(pid)) await rm(join(home, name), { recursive: true, force: true })
+    if (pid > 0 && !isAlive(pid)) await rm(join(home, name), { recursive: true, force: true, maxRetries: 5 })
   }
 }
 

@@ -1,18 +1,19 @@
 import { execFile } from 'node:child_process'
 import { readFile, unlink } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { WATCHDOG_SCRIPT } from './embedded-guarded.ts'
 import { hasCode } from './error-code.ts'
 
 /** `cluster_name` of the servers started here; visible in their command line. */
 export const CLUSTER_NAME = 'embedded'
-export const WATCHDOG_SCRIPT = 'embedded-watchdog.ts'
 
 /** What a server writes about itself into its data folder. */
 export type PidFile = { pid: number; ready: boolean }
 
-type Process = { parent: number; command: string[] }
+/** A command line's arguments are joined by spaces: that is all that `ps` tells. */
+type Process = { parent: number; command: string }
 
 // A fast shutdown ends with a checkpoint: seconds on a slow disk. An orphan that takes longer is stopped harder.
 const PATIENCE_MS = 30_000
@@ -48,7 +49,7 @@ export async function freeDataFolder(data: string): Promise<void> {
     const watchdog = await processOf(server.parent)
     const owner = watchdog && ownerOf(watchdog)
     if (owner?.alive) throw inUse(data, `process ${owner.pid} (its Postgres is process ${file.pid})`)
-    if (!server.command.includes(`cluster_name=${CLUSTER_NAME}`)) {
+    if (!server.command.includes(` cluster_name=${CLUSTER_NAME} `)) {
       throw inUse(data, `a Postgres that was not started from here, process ${file.pid}`)
     }
     const late = Date.now() - since > PATIENCE_MS
@@ -74,15 +75,14 @@ function inUse(data: string, by: string): Error {
 }
 
 function isServerOf(data: string, { command }: Process): boolean {
-  return basename(command[0] ?? '') === 'postgres' && command.includes(data)
+  return command.includes(`/postgres -D ${data} `)
 }
 
 /** The process that a watchdog serves. The watchdog's parent changes when that process ends, so a pid that has been
  * given to another program since is not mistaken for it. */
 function ownerOf({ parent, command }: Process): { pid: number; alive: boolean } | undefined {
-  const script = command.findIndex((argument) => basename(argument) === WATCHDOG_SCRIPT)
-  const pid = Number(command[script + 1])
-  return script > 0 ? { pid, alive: parent === pid } : undefined
+  const [, pid] = command.split(`/${WATCHDOG_SCRIPT} `)
+  return pid === undefined ? undefined : { pid: Number.parseInt(pid, 10), alive: parent === Number.parseInt(pid, 10) }
 }
 
 async function removeStale(data: string, pid: number): Promise<void> {
@@ -106,11 +106,11 @@ async function fromProc(pid: number): Promise<Process> {
   // "pid (name) state parent ...", and the name may itself contain spaces and brackets (proc(5)).
   const [state, parent] = status.slice(status.lastIndexOf(')') + 2).split(' ')
   if (state === 'Z') throw new Error('ended, not yet collected by its parent')
-  return { parent: Number(parent), command: command.split('\0') }
+  return { parent: Number(parent), command: command.replaceAll('\0', ' ') }
 }
 
 async function fromPs(pid: number): Promise<Process> {
   const { stdout } = await promisify(execFile)('ps', ['-ww', '-o', 'ppid=,command=', '-p', String(pid)])
   const [, parent, command = ''] = /^\s*(\d+)\s+(.*)$/m.exec(stdout) ?? []
-  return { parent: Number(parent), command: [command] }
+  return { parent: Number(parent), command }
 }

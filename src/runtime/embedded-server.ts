@@ -1,13 +1,10 @@
-import { spawn } from 'node:child_process'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BaseLogger } from 'pino'
 import type { Account } from './embedded-account.ts'
 import type { Binaries } from './embedded-binaries.ts'
-import { serverEnvironment } from './embedded-cluster.ts'
+import { spawnGuarded } from './embedded-guarded.ts'
 import { HOST } from './embedded-port.ts'
-import { CLUSTER_NAME, isChildOf, readPidFile, WATCHDOG_SCRIPT } from './embedded-postmaster.ts'
+import { CLUSTER_NAME, isChildOf, readPidFile } from './embedded-postmaster.ts'
 
 export type LaunchOptions = {
   data: string
@@ -15,14 +12,15 @@ export type LaunchOptions = {
   account: Account | undefined
   port: number
   unsafeFast: boolean
-  log: Pick<BaseLogger, 'debug' | 'info' | 'warn' | 'error'>
+  log: Pick<BaseLogger, 'debug' | 'info' | 'error'>
 }
 
 /** One run of the server. */
 export type Server = {
   port: number
   /** Resolves when the server has ended, for whatever reason. */
-  exited: Promise<void>
+  exited: Promise<unknown>
+  /** Fast shutdown. */
   stop(): Promise<void>
 }
 
@@ -36,63 +34,34 @@ export class StartFailure extends Error {
   }
 }
 
-/** Starts the server under its watchdog and waits until it accepts connections, however long it has to recover first.
- * Throws a `StartFailure` when it ends before that. */
-export async function launch(options: LaunchOptions): Promise<Server> {
-  const { data, binaries, account, port, log } = options
-  const watchdog = spawn(
-    process.execPath,
-    [
-      '--disable-warning=ExperimentalWarning',
-      join(import.meta.dirname, WATCHDOG_SCRIPT),
-      String(process.pid),
-      account ? `${account.uid}:${account.gid}` : '-',
-      ...[binaries.postgres, '-D', data, ...settings(port, options.unsafeFast)],
-    ],
-    // A session of its own: neither Ctrl-C nor a killed process group may take the server before us.
-    { detached: true, cwd: '/', env: serverEnvironment(), stdio: ['pipe', 'ignore', 'pipe'] },
-  )
-  watchdog.stdin.on('error', () => {}) // it ended first
-
-  const lastLines: string[] = []
-  createInterface({ input: watchdog.stderr }).on('line', (line) => {
-    lastLines.push(line)
-    if (lastLines.length > 20) lastLines.shift()
-    if (/(FATAL|PANIC):/.test(line)) log.warn({ line }, 'embedded Postgres')
+/** Starts the server and waits until it accepts connections, however long it has to recover first. Throws a
+ * `StartFailure` when it ends before that. */
+export async function launch({ data, binaries, account, port, unsafeFast, log }: LaunchOptions): Promise<Server> {
+  const command = [binaries.postgres, '-D', data, ...settings(port, unsafeFast)]
+  const server = spawnGuarded(command, account, (line) => {
+    if (line.includes('PANIC:')) log.error({ line }, 'embedded Postgres')
     else log.debug({ line }, 'embedded Postgres')
   })
-
   let ended = false
-  const exited = new Promise<void>((resolve) => {
-    const end = () => {
-      ended = true
-      resolve()
-    }
-    // `close` comes after the last line of output.
-    watchdog.once('close', end).once('error', end)
+  void server.exited.then(() => {
+    ended = true
   })
 
   const since = Date.now()
   let told = since
   while (!ended) {
     const file = await readPidFile(data)
-    if (file?.ready && (await isChildOf(watchdog.pid, file.pid))) {
-      return {
-        port,
-        exited,
-        async stop() {
-          watchdog.stdin.end()
-          await exited
-        },
-      }
+    // The file may still be that of a server which crashed while it was ready.
+    if (file?.ready && (await isChildOf(server.pid, file.pid))) {
+      return { port, exited: server.exited, stop: server.stop }
     }
     if (Date.now() - told > 5_000) {
       told = Date.now()
       log.info({ waitingMs: told - since }, 'embedded Postgres is still starting, perhaps recovering from a crash')
     }
-    await Promise.race([exited, delay(20)])
+    await Promise.race([server.exited, delay(20)])
   }
-  const said = lastLines.join('\n')
+  const said = server.lastLines.join('\n')
   throw new StartFailure(reasonIn(said), `the embedded Postgres on ${data} did not start:\n${said}`)
 }
 
@@ -103,6 +72,7 @@ function reasonIn(said: string): StartFailure['reason'] {
 }
 
 function settings(port: number, unsafeFast: boolean): string[] {
+  const durable = unsafeFast ? 'off' : 'on'
   const values: Record<string, string | number> = {
     cluster_name: CLUSTER_NAME,
     listen_addresses: HOST,
@@ -117,10 +87,9 @@ function settings(port: number, unsafeFast: boolean): string[] {
     // Errors belong to the client that gets them; here they would only spread what is in the statements.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
-    fsync: 'on',
-    synchronous_commit: 'on',
-    full_page_writes: 'on',
-    ...(unsafeFast ? { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' } : {}),
+    fsync: durable,
+    synchronous_commit: durable,
+    full_page_writes: durable,
   }
   return Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }

@@ -13,7 +13,7 @@ export type TestDatabase = {
 export async function createTestDatabase(): Promise<TestDatabase> {
   const adminUrl = inject('adminUrl')
   const name = `test_${randomBytes(6).toString('hex')}`
-  await administer(adminUrl, `create database ${name} template ${inject('templateDatabase')} strategy wal_log`)
+  await administer(adminUrl, `create database ${name} template ${inject('templateDatabase')} strategy file_copy`)
   return {
     url: databaseUrl(adminUrl, name),
     async drop() {
