@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 /** A TCP proxy with a network's bad habits. */
-export type Proxy = {
+export type TcpProxy = {
   port: number
   /** `url` with the proxy in place of the host and port it names. */
   through(url: string): string
@@ -28,7 +28,7 @@ type Loss = { request: string; answer: string; done: () => void }
 type Pair = { client: Socket; server: Socket; losing?: { loss: Loss; received: string } }
 
 /** Starts a proxy on 127.0.0.1 for the host and port of `target`, a URL. */
-export async function startProxy(target: string): Promise<Proxy> {
+export async function startProxy(target: string): Promise<TcpProxy> {
   const { hostname, port: targetPort } = new URL(target)
   const pairs = new Set<Pair>()
   let silent = false
