@@ -1,0 +1,109 @@
+import Stripe from 'stripe'
+import { type ProviderEvent, WebhookSignatureInvalid, WebhookUnreadable } from './port.ts'
+import { readCharge, readDispute, readEvent, readPayment, readRefund } from './stripe-shapes.ts'
+
+/**
+ * Reads a notification of Stripe (https://docs.stripe.com/webhooks/signature).
+ *
+ * `secrets`: one of them must have signed; there are several while they are being rotated. The signature must be at most
+ * `toleranceSeconds` older or newer than `now`. Throws `WebhookSignatureInvalid`, and `WebhookUnreadable` where what was
+ * signed is no event. An event that is about something we do not know, or cannot read, is returned with its ids.
+ */
+export function readStripeEvent(
+  rawBody: Buffer,
+  signatureHeader: string | undefined,
+  secrets: string[],
+  now: Date,
+  toleranceSeconds = 300,
+): ProviderEvent {
+  const header = signatureHeader ?? ''
+  const ahead = signedAt(header) - now.getTime() / 1000
+  // The SDK refuses what is too old but takes a signature of any future time, which could be replayed until then.
+  if (!(ahead <= toleranceSeconds)) throw new WebhookSignatureInvalid('The signature is dated in the future')
+  if (!secrets.some((secret) => isSigned(rawBody, header, secret, now, toleranceSeconds))) {
+    throw new WebhookSignatureInvalid('The signature is missing, wrong or too old')
+  }
+  const event = readEvent(parse(rawBody))
+  if (event === undefined) throw new WebhookUnreadable('What was signed is no event')
+  const { object, ...envelope } = event
+  return { ...envelope, ...about(object) }
+}
+
+function isSigned(body: Buffer, header: string, secret: string, now: Date, toleranceSeconds: number): boolean {
+  try {
+    return (
+      Stripe.webhooks.signature?.verifyHeader(body, header, secret, toleranceSeconds, undefined, now.getTime()) === true
+    )
+  } catch {
+    // Whatever the SDK finds wrong with a header that anybody may have sent, it is not signed.
+    return false
+  }
+}
+
+/** Unix time in seconds; NaN unless the header names exactly one. */
+function signedAt(header: string): number {
+  const times = header.split(',').filter((item) => item.startsWith('t='))
+  return times.length === 1 ? Number(times[0]?.slice(2) || Number.NaN) : Number.NaN
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+type About = Omit<ProviderEvent, 'id' | 'type' | 'account' | 'livemode' | 'createdAt' | 'apiVersion'>
+
+const nothing: About = {
+  object: 'other',
+  objectId: null,
+  readable: true,
+  intentId: null,
+  chargeId: null,
+  refundId: null,
+  disputeId: null,
+  status: null,
+  amount: null,
+  amountCaptured: null,
+  amountCapturable: null,
+  amountRefunded: null,
+  currency: null,
+  metadata: {},
+  declineCode: null,
+  captureBefore: null,
+  disputeReason: null,
+}
+
+function about({ kind, id, intentId, chargeId, value }: NonNullable<ReturnType<typeof readEvent>>['object']): About {
+  const unreadable = { ...nothing, objectId: id, readable: false }
+  switch (kind) {
+    case 'payment_intent': {
+      const base = { ...unreadable, object: kind, intentId: id }
+      const payment = readPayment(value)
+      if (payment === undefined) return base
+      const { chargeId, status, amount, amountCaptured, amountCapturable, currency, metadata, declineCode } = payment
+      const facts = { chargeId, status, amount, amountCaptured, amountCapturable, currency, metadata, declineCode }
+      return { ...base, readable: true, ...facts }
+    }
+    case 'charge': {
+      const charge = readCharge(value)
+      return { ...unreadable, object: kind, chargeId: id, intentId, readable: charge !== undefined, ...charge }
+    }
+    case 'refund': {
+      const base = { ...unreadable, object: kind, refundId: id, intentId, chargeId }
+      const refund = readRefund(value)
+      if (refund === undefined) return base
+      const { status, amount, currency, metadata } = refund
+      return { ...base, readable: true, status, amount, currency, metadata }
+    }
+    case 'dispute': {
+      const dispute = readDispute(value)
+      const ids = { disputeId: id, intentId, chargeId }
+      return { ...unreadable, ...ids, object: kind, readable: dispute !== undefined, ...dispute }
+    }
+    default:
+      return { ...nothing, objectId: id }
+  }
+}
