@@ -18,8 +18,8 @@ const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/
 const LOCK_KEY = 7_236_498_117
 // A migration queues behind running transactions for the table's lock, and everybody else behind the migration: rather
 // give up and try again.
-const LOCK_TIMEOUT_MS = 5_000
-const LOCK_ATTEMPTS_MAX = 10
+const LOCK_TIMEOUT_MS = 2_000
+const LOCK_ATTEMPTS_MAX = 30
 
 const CREATE_TABLE = `create table if not exists schema_migrations (
   name text primary key,

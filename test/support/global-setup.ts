@@ -1,15 +1,15 @@
 /** One Postgres for the whole run, and in it the template that every test file's database is cloned from. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { startEmbeddedPostgres } from '../../src/runtime/embedded.ts'
 import { migrate } from '../../src/runtime/migrate.ts'
 import { databaseUrl } from './database-url.ts'
 import { quiet } from './quiet.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 
 const MIGRATIONS = resolve(import.meta.dirname, '../../migrations')
 
@@ -45,7 +45,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
 }
 
 async function temporaryServer(): Promise<{ url: string; stop(): Promise<void> }> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'test-postgres-'))
+  const dataDir = await temporaryFolder('test-postgres')
   const server = await startEmbeddedPostgres({ dataDir, log: quiet, unsafeFast: true })
   return {
     url: server.url,

@@ -1,9 +1,9 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/runtime/embedded.ts'
 import { migrate } from '../../src/runtime/migrate.ts'
 import { quiet } from './quiet.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './until.ts'
 
 export type ThrowawayPostgres = {
@@ -19,7 +19,7 @@ export type ThrowawayPostgres = {
 
 /** A server of the test's own, with the durable settings of a real one, to stop or kill while it is in use. */
 export async function startThrowawayPostgres({ migrated = true } = {}): Promise<ThrowawayPostgres> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'throwaway-postgres-'))
+  const dataDir = await temporaryFolder('throwaway-postgres')
   const start = (port?: number) =>
     startEmbeddedPostgres({
       dataDir,
