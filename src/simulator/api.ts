@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { authenticate } from './auth.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ApiError, internalError, invalidRequest, rateLimited, unknownRoute } from './errors.ts'
@@ -33,8 +33,18 @@ export function apiRoutes(world: World) {
         handler: (request, reply) => serve(world, endpoint, request, reply),
       })
     }
-    app.setNotFoundHandler((request, reply) => serve(world, undefined, request, reply))
+    app.setErrorHandler((error: FastifyError, request, reply) => {
+      const refused = (error.statusCode ?? 500) < 500
+      const answer = errorAnswer(world, refused ? invalidRequest(error.message) : error)
+      receive(world, request, reply).logged.status = answer.status
+      return reply.code(answer.status).send(answer.body)
+    })
   }
+}
+
+/** Whatever has no route, with Stripe's 404. */
+export function unknownRoutes(world: World) {
+  return (request: FastifyRequest, reply: FastifyReply) => serve(world, undefined, request, reply)
 }
 
 /** authenticate -> read the form -> replay, or execute and store -> answer; faults strike in between. */
@@ -94,9 +104,7 @@ async function dispatch(
 ): Promise<Answer | typeof lost> {
   const { request, reply, logged, path } = received
   const version = readVersion(logged.stripe_version)
-  const form = decodeForm(
-    request.method === 'GET' ? request.url.slice(path.length + 1) : ((request.body as string) ?? ''),
-  )
+  const form = readForm(request, path)
   logged.params = form
   const key = request.method === 'POST' ? logged.idempotency_key : null
   const keyed = key === null ? undefined : identify(scope, key, path, form)
@@ -150,6 +158,16 @@ function execute(world: World, action: Prepared, execution: Execution): Answer {
   const stored: StoredAnswer | undefined = keyed && { ...keyed, status, body, request_id: received.id, at: Date.now() }
   world.commit(change, stored)
   return answer
+}
+
+function readForm(request: FastifyRequest, path: string): Form {
+  if (request.method === 'GET') return decodeForm(request.url.slice(path.length + 1))
+  const body = (request.body as string | undefined) ?? ''
+  const type = request.headers['content-type']
+  if (body !== '' && type !== undefined && !type.startsWith('application/x-www-form-urlencoded')) {
+    throw invalidRequest('Invalid request (check that your POST content type is application/x-www-form-urlencoded).')
+  }
+  return decodeForm(body)
 }
 
 function identify(scope: Scope, key: string, path: string, form: Form): Keyed {

@@ -31,6 +31,8 @@ export class Books {
   readonly events = new Collection<EventRecord>('event')
   readonly terms: Terms
   #lastSecond = 0
+  /** At how many events the old ones are forgotten, so that it is seldom done. */
+  #pruneAt = eventsMax + eventsMax / 4
 
   constructor(terms: Terms) {
     this.terms = terms
@@ -46,12 +48,10 @@ export class Books {
 
   putEvent(event: EventRecord): void {
     this.events.put(event)
-    if (this.events.size <= eventsMax) return
-    for (const old of this.events.all()) {
-      if (old.pending) continue
-      this.events.remove(old.id)
-      break
-    }
+    if (this.events.size < this.#pruneAt) return
+    let surplus = this.events.size - eventsMax
+    this.events.keep((old) => old.pending || surplus-- <= 0)
+    this.#pruneAt = Math.max(this.events.size, eventsMax) + eventsMax / 4
   }
 
   delivered(ids: readonly string[]): void {

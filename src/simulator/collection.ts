@@ -1,4 +1,4 @@
-import { noSuch } from './errors.ts'
+import { inOtherMode, noSuch } from './errors.ts'
 import { type Scope, scopeName } from './records.ts'
 
 export type Created = {
@@ -51,12 +51,15 @@ export class Collection<R extends Listed> {
     return this.#records.values()
   }
 
-  remove(id: string): void {
-    const record = this.#records.get(id)
-    if (record === undefined) return
-    this.#records.delete(id)
-    const ids = this.#ids(record)
-    ids.splice(ids.indexOf(id), 1)
+  /** Forgets the records that are not to be kept; asked from the oldest on. */
+  keep(isKept: (record: R) => boolean): void {
+    for (const record of this.#records.values()) if (!isKept(record)) this.#records.delete(record.id)
+    for (const [name, ids] of this.#oldestFirst) {
+      this.#oldestFirst.set(
+        name,
+        ids.filter((id) => this.#records.has(id)),
+      )
+    }
   }
 
   clear(): void {
@@ -67,7 +70,8 @@ export class Collection<R extends Listed> {
   /** The record of that account and mode; otherwise Stripe's 404, or 400 where a parameter named it. */
   get(scope: Scope, id: string, param: string, status: 400 | 404): R {
     const record = this.#records.get(id)
-    if (record === undefined || scopeName(record) !== scopeName(scope)) throw noSuch(this.#what, id, param, status)
+    if (record === undefined || record.account !== scope.account) throw noSuch(this.#what, id, param, status)
+    if (record.livemode !== scope.livemode) throw inOtherMode(this.#what, record, param, status)
     return record
   }
 

@@ -25,7 +25,7 @@ const anyObject = Type.Record(Type.String(), Type.Unknown())
 
 const faultRule = Type.Object(
   {
-    method: Type.Enum(['GET', 'POST', 'DELETE', '*'], { default: '*' }),
+    method: Type.String({ pattern: '^([A-Za-z]+|[*])$', default: '*' }),
     path: Type.String({ default: '/' }),
     fault: Type.Enum([...faultNames]),
     probability: Type.Optional(probability),
@@ -40,7 +40,7 @@ const bodies = {
   webhooks: Type.Object(
     {
       delay_ms: Type.Number({ minimum: 0, maximum: 600_000, default: 0 }),
-      duplicates: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
+      duplicates: Type.Number({ minimum: 0, maximum: 20, default: 0 }),
       shuffle: Type.Boolean({ default: false }),
       drop: Type.Number({ minimum: 0, maximum: 1, default: 0 }),
       seed: optionalSeed,
@@ -94,7 +94,15 @@ export function controlRoutes(world: World) {
     app.setErrorHandler((error: FastifyError, _request, reply) => {
       const status = error instanceof ApiError ? error.status : (error.statusCode ?? 500)
       if (status >= 500) world.log.error({ err: error }, 'the simulator failed')
-      return reply.code(status).send({ error: { message: error.message } })
+      return reply.code(status).send({ error: { message: describe(error) } })
+    })
+    app.removeContentTypeParser('application/json')
+    app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+      try {
+        done(null, body === '' ? {} : JSON.parse(body as string))
+      } catch {
+        done(invalidRequest('The body is not valid JSON.'))
+      }
     })
     app.setNotFoundHandler((request, reply) =>
       reply.code(404).send({ error: { message: `No such control: ${request.method} ${request.url}` } }),
@@ -161,6 +169,7 @@ export function controlRoutes(world: World) {
     app.get('/events', (_request, reply) => reply.send({ data: [...books.events.all()].map((event) => render(event)) }))
     app.post('/events/:id/redeliver', { schema: { params: byId } }, (request, reply) => {
       const event = need(books.events, 'event', request.params.id)
+      if (!world.webhooks.areSent) throw invalidRequest('There is no webhook URL to deliver to.')
       world.webhooks.deliver(event)
       return reply.send(render(event))
     })
@@ -171,6 +180,12 @@ export function controlRoutes(world: World) {
       return reply.send({})
     })
   }
+}
+
+/** Names the allowed values, which the validator's own message does not. */
+function describe(error: FastifyError): string {
+  const allowed = error.validation?.[0]?.params.allowedValues
+  return Array.isArray(allowed) ? `${error.message}: ${allowed.join(', ')}` : error.message
 }
 
 function need<R extends Scope & { id: string; created: number }>(shelf: Collection<R>, what: string, id: string): R {

@@ -52,7 +52,6 @@ export function checkCurrency(currency: string): void {
 
 /** Throws Stripe's 400 for an amount (minor units) it would not charge in this currency. */
 export function checkChargeAmount(amount: number, currency: string, param = 'amount'): void {
-  if (amount < 1) throw belowOne(param)
   const most = 10 ** (digitsMax[currency] ?? 8) - 1
   if (amount > most) {
     const message = `Amount must be no more than ${display(most, currency)}`
@@ -65,28 +64,19 @@ export function checkChargeAmount(amount: number, currency: string, param = 'amo
   checkStep(amount, currency, param)
 }
 
-/** An amount to capture or refund: positive and on the currency's step, but without a minimum. */
-export function checkPartialAmount(amount: number, currency: string, param: string): void {
-  if (amount < 1) throw belowOne(param)
-  checkStep(amount, currency, param)
-}
-
 /** `12.50 EUR`, for messages. */
 export function display(amount: number, currency: string): string {
   const decimals = zeroDecimal.has(currency) ? 0 : threeDecimal.has(currency) ? 3 : 2
   return `${(amount / 10 ** decimals).toFixed(decimals)} ${currency.toUpperCase()}`
 }
 
-/** https://docs.stripe.com/currencies#special-cases and #three-decimal */
-function checkStep(amount: number, currency: string, param: string): void {
+/** Throws Stripe's 400 for an amount that is off the currency's step, https://docs.stripe.com/currencies#special-cases
+ * and #three-decimal. */
+export function checkStep(amount: number, currency: string, param: string): void {
   if (wholeHundreds.has(currency) && amount % 100 !== 0) {
     throw invalidRequest(`Amount must be divisible by 100: ${currency.toUpperCase()} has no decimals`, { param })
   }
   if (threeDecimal.has(currency) && amount % 10 !== 0) {
     throw invalidRequest(`The last digit of an amount in ${currency.toUpperCase()} must be 0`, { param })
   }
-}
-
-function belowOne(param: string) {
-  return invalidRequest('This value must be greater than or equal to 1.', { code: 'parameter_invalid_integer', param })
 }

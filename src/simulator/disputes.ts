@@ -1,5 +1,5 @@
 import type { Change } from './books.ts'
-import { checkPartialAmount, display } from './currencies.ts'
+import { checkStep, display } from './currencies.ts'
 import { invalidRequest } from './errors.ts'
 import { newId } from './random.ts'
 import type { ChargeRecord, DisputeRecord, DisputeStatus, PaymentIntentRecord } from './records.ts'
@@ -17,11 +17,10 @@ export type DisputeOpening = {
 export function openDispute(change: Change, charge: ChargeRecord, opening: DisputeOpening): DisputeRecord {
   if (!charge.captured) throw invalidRequest(`Charge ${charge.id} has not been captured, so it cannot be disputed.`)
   const amount = opening.amount ?? charge.amount_captured
-  checkPartialAmount(amount, charge.currency, 'amount')
-  if (amount > charge.amount_captured) {
-    throw invalidRequest(`Only ${display(charge.amount_captured, charge.currency)} can be disputed.`, {
-      param: 'amount',
-    })
+  checkStep(amount, charge.currency, 'amount')
+  const disputable = charge.amount_captured - disputed(change, charge)
+  if (amount > disputable) {
+    throw invalidRequest(`Only ${display(disputable, charge.currency)} can be disputed.`, { param: 'amount' })
   }
   const created = change.books.now()
   const dispute = change.put<DisputeRecord>({
@@ -46,6 +45,15 @@ export function openDispute(change: Change, charge: ChargeRecord, opening: Dispu
   change.put({ ...charge, disputed: true, dispute_due: null })
   change.emit('charge.dispute.created', dispute, dispute)
   return opening.status === 'needs_response' ? withdrawn(change, dispute) : dispute
+}
+
+/** What disputes and inquiries that are not over, or were lost, claim of the charge already. */
+function disputed(change: Change, charge: ChargeRecord): number {
+  const ids = change.books.intents.peek(charge.payment_intent)?.disputes ?? []
+  return ids
+    .map((id) => change.books.disputes.peek(id))
+    .filter((dispute) => dispute?.charge === charge.id && !['won', 'warning_closed'].includes(dispute.status))
+    .reduce((sum, dispute) => sum + (dispute?.amount ?? 0), 0)
 }
 
 /** Moves a dispute on: an inquiry closes or becomes a dispute, a dispute is won or lost. */

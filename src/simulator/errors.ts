@@ -45,6 +45,18 @@ export function noSuch(what: string, id: string, param: string, status: 400 | 40
   return invalidRequest(`No such ${what}: '${id}'`, { code: 'resource_missing', param, status })
 }
 
+/** The object exists, though not in the mode of the key. */
+export function inOtherMode(
+  what: string,
+  found: { id: string; livemode: boolean },
+  param: string,
+  status: 400 | 404,
+): ApiError {
+  const [there, here] = found.livemode ? ['live', 'test'] : ['test', 'live']
+  const message = `No such ${what}: '${found.id}'; a similar object exists in ${there} mode, but a ${here} mode key was used.`
+  return invalidRequest(message, { code: 'resource_missing', param, status })
+}
+
 /** The operation is not legal in the intent's present state; the intent is inside the error. */
 export function unexpectedState(intent: PaymentIntentRecord, verb: string, legal: readonly string[]): ApiError {
   return invalidRequest(

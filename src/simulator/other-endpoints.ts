@@ -1,9 +1,8 @@
 import type Stripe from 'stripe'
-import { checkPartialAmount } from './currencies.ts'
 import { type Call, type Endpoint, endpoint } from './endpoint.ts'
 import { invalidRequest, noSuch } from './errors.ts'
 import { checkList, list, listShape } from './list-params.ts'
-import { integer, metadata, oneOf, optional, text, texts } from './params.ts'
+import { metadata, oneOf, optional, positive, text, texts } from './params.ts'
 import type { ChargeRecord, EventRecord, Scope } from './records.ts'
 import { refund } from './refunds.ts'
 
@@ -47,12 +46,9 @@ const refundEndpoints = [
     shape: {
       payment_intent: optional(text),
       charge: optional(text),
-      amount: optional(integer),
+      amount: optional(positive),
       reason: optional(oneOf('duplicate', 'fraudulent', 'requested_by_customer')),
       metadata: optional(metadata),
-    },
-    check: ({ amount }) => {
-      if (amount !== undefined) checkPartialAmount(amount, '', 'amount')
     },
     run: (call, params) =>
       refund(call.change, chargeToRefund(call, params.charge, params.payment_intent), {

@@ -64,6 +64,15 @@ export const integer: Reader<number> = (value, name) => {
   return number
 }
 
+export const positive: Reader<number> = (value, name) => {
+  const number = integer(value, name)
+  if (number < 1) {
+    const message = 'This value must be greater than or equal to 1.'
+    throw invalidRequest(message, { code: 'parameter_invalid_integer', param: name })
+  }
+  return number
+}
+
 export const boolean: Reader<boolean> = (value, name) => {
   if (value === 'true') return true
   if (value === 'false') return false

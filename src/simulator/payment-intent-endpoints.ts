@@ -2,7 +2,7 @@ import { checkChargeAmount, checkCurrency } from './currencies.ts'
 import { type Call, type Endpoint, endpoint } from './endpoint.ts'
 import { invalidRequest, noSuch } from './errors.ts'
 import { checkList, list, listShape } from './list-params.ts'
-import { boolean, hash, integer, metadata, oneOf, optional, type Params, required, text, texts } from './params.ts'
+import { boolean, hash, metadata, oneOf, optional, type Params, positive, required, text, texts } from './params.ts'
 import { findPaymentMethod } from './payment-methods.ts'
 import { cancel, capture, confirm } from './payments.ts'
 import { newId } from './random.ts'
@@ -20,7 +20,7 @@ const confirmShape = {
 
 const createShape = {
   ...confirmShape,
-  amount: required(integer),
+  amount: required(positive),
   currency: required(text),
   allowed_payment_method_types: optional(texts),
   automatic_payment_methods: optional(
@@ -222,7 +222,11 @@ export const paymentIntentEndpoints: Endpoint[] = [
     method: 'POST',
     path: '/payment_intents/:id/capture',
     answers: 'payment_intent',
-    shape: { amount_to_capture: optional(integer), metadata: optional(metadata), statement_descriptor: optional(text) },
+    shape: {
+      amount_to_capture: optional(positive),
+      metadata: optional(metadata),
+      statement_descriptor: optional(text),
+    },
     run: ({ change, books, scope, id }, params) => {
       const intent = books.intents.get(scope, id, 'intent', 404)
       const described = params.metadata ? { ...intent, metadata: { ...intent.metadata, ...params.metadata } } : intent

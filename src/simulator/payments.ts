@@ -1,5 +1,5 @@
 import type { Change } from './books.ts'
-import { checkPartialAmount, display } from './currencies.ts'
+import { checkStep, display } from './currencies.ts'
 import { ApiError, invalidRequest, unexpectedState } from './errors.ts'
 import {
   authenticationNotHandled,
@@ -69,7 +69,7 @@ export function capture(
   if (intent.status !== 'requires_capture' || hold === undefined) {
     throw unexpectedState(intent, 'captured', ['requires_capture'])
   }
-  checkPartialAmount(amount, intent.currency, 'amount_to_capture')
+  checkStep(amount, intent.currency, 'amount_to_capture')
   if (amount > intent.amount_capturable) {
     const most = display(intent.amount_capturable, intent.currency)
     const message = `The amount to capture is greater than the amount capturable (${most}).`

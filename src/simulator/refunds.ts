@@ -1,5 +1,5 @@
 import type { Change } from './books.ts'
-import { checkPartialAmount, display } from './currencies.ts'
+import { checkStep, display } from './currencies.ts'
 import { invalidRequest } from './errors.ts'
 import { findPaymentMethod } from './payment-methods.ts'
 import { newId } from './random.ts'
@@ -32,7 +32,7 @@ export function refund(change: Change, charge: ChargeRecord, request: RefundRequ
     throw invalidRequest(message, { code: 'charge_already_refunded' })
   }
   const amount = request.amount ?? left
-  checkPartialAmount(amount, charge.currency, 'amount')
+  checkStep(amount, charge.currency, 'amount')
   if (amount > left) {
     const [asked, most] = [display(amount, charge.currency), display(left, charge.currency)]
     throw invalidRequest(`Refund amount (${asked}) is greater than unrefunded amount on charge (${most})`, {

@@ -1,6 +1,6 @@
 import { fastify } from 'fastify'
 import { type Logger, pino } from 'pino'
-import { apiRoutes } from './api.ts'
+import { apiRoutes, unknownRoutes } from './api.ts'
 import { controlRoutes } from './control.ts'
 import { World } from './world.ts'
 
@@ -52,6 +52,7 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     routerOptions: { querystringParser: () => ({}) },
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false } },
   })
+  app.setNotFoundHandler(unknownRoutes(world))
   await app.register(apiRoutes(world), { prefix: '/v1' })
   await app.register(controlRoutes(world), { prefix: '/_sim' })
   await world.load()

@@ -19,7 +19,7 @@ export type WebhookSettings = {
 /** How notifications misbehave. */
 export type Misbehaviour = {
   delay_ms: number
-  /** Extra copies of each notification. */
+  /** Extra copies of each notification; a fraction is the probability of one more. */
   duplicates: number
   /** In random order. */
   shuffle: boolean
@@ -67,17 +67,22 @@ export class Webhooks {
     return this.#misbehaviour
   }
 
+  get areSent(): boolean {
+    return this.#settings.url !== undefined
+  }
+
   /** Whether this event is to be delivered at all. */
   accepts(type: string): boolean {
-    if (this.#settings.url === undefined) return false
+    if (!this.areSent) return false
     if (this.#settings.types && !this.#settings.types.includes(type)) return false
     return this.#random() >= this.#misbehaviour.drop
   }
 
   deliver(event: EventRecord): void {
-    if (this.#settings.url === undefined) return
+    if (!this.areSent) return
     const { delay_ms, duplicates, shuffle } = this.#misbehaviour
-    for (let copy = 0; copy <= duplicates; copy++) {
+    const extra = Math.floor(duplicates) + (this.#random() < duplicates % 1 ? 1 : 0)
+    for (let copy = 0; copy <= extra; copy++) {
       const spread = shuffle ? this.#random() * Math.max(delay_ms, shuffleSpreadMs) : 0
       this.#later({ event, attempts: 0 }, delay_ms + spread)
     }
