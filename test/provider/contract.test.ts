@@ -1,0 +1,670 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type {
+  CaptureRequest,
+  ChargeRequest,
+  PaymentOutcome,
+  PaymentProvider,
+  ProviderPayment,
+  ProviderTarget,
+  RefundRequest,
+} from '../../src/provider/port.ts'
+import { createStripeProvider } from '../../src/provider/stripe.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/server.ts'
+
+type Provider = ReturnType<typeof createStripeProvider>
+type Setting = { provider: Provider; target: ProviderTarget }
+
+const limits = { timeoutMs: 20_000 }
+const minuteMs = 60_000
+
+async function settingOf(provider: Provider): Promise<Setting> {
+  const { account, livemode } = await provider.identity()
+  return { provider, target: { connectedAccount: null, account, livemode, apiVersion: provider.versions.api } }
+}
+
+function order(provider: PaymentProvider, target: ProviderTarget, more: Partial<ChargeRequest> = {}): ChargeRequest {
+  const key = randomUUID()
+  return {
+    target,
+    providerKey: `tenant:${key}`,
+    parameterVersion: provider.versions.parameters,
+    amount: 1250,
+    currency: 'EUR',
+    capture: 'automatic',
+    paymentMethod: 'pm_card_visa',
+    offSession: false,
+    metadata: { tenant: 'tenant', order: `ord_${key}`, key },
+    ...more,
+  }
+}
+
+function paymentIn(outcome: PaymentOutcome): ProviderPayment {
+  if (!('payment' in outcome) || outcome.payment === null) throw new Error(`no payment in ${JSON.stringify(outcome)}`)
+  return outcome.payment
+}
+
+/** What every implementation of the port keeps to. */
+function contract(setting: () => Setting) {
+  const charge = async (more: Partial<ChargeRequest> = {}) => {
+    const { provider, target } = setting()
+    const request = order(provider, target, more)
+    return { request, ...(await provider.charge(request, limits)) }
+  }
+  const capture = (request: Omit<CaptureRequest, 'target' | 'providerKey' | 'currency'> & { providerKey?: string }) => {
+    const { provider, target } = setting()
+    return provider.capture({ target, currency: 'EUR', providerKey: randomUUID(), ...request }, limits)
+  }
+  const cancel = (intentId: string, key: string = randomUUID()) => {
+    const { provider, target } = setting()
+    return provider.cancel(target, intentId, key, limits)
+  }
+  const refund = (intentId: string, amount: number, more: Partial<RefundRequest> = {}) => {
+    const { provider, target } = setting()
+    const id = randomUUID()
+    const metadata = { tenant: 'tenant', order: 'ord_1', refund: id }
+    return provider.refund({ target, intentId, amount, currency: 'EUR', providerKey: id, metadata, ...more }, limits)
+  }
+  const retrieve = (intentId: string) => setting().provider.retrieve(setting().target, intentId, limits)
+
+  test('a good card is charged what was asked, and the payment carries the order', async () => {
+    const { request, outcome, calls } = await charge()
+    const { account: _, ...rest } = setting().target
+    expect(outcome).toMatchObject({
+      kind: 'succeeded',
+      payment: {
+        status: 'succeeded',
+        amount: 1250,
+        amountCaptured: 1250,
+        amountCapturable: 0,
+        amountRefunded: 0,
+        currency: 'EUR',
+        livemode: rest.livemode,
+        captureBefore: null,
+        clientSecret: null,
+        declineCode: null,
+        metadata: request.metadata,
+      },
+    })
+    const payment = paymentIn(outcome)
+    expect(payment.intentId).toMatch(/^pi_/)
+    expect(payment.chargeId).toMatch(/^(ch|py)_/)
+    expect(Math.abs(payment.createdAt.getTime() - Date.now())).toBeLessThan(5 * minuteMs)
+    expect(calls).toMatchObject([
+      { operation: 'payment.create', outcome: 'succeeded', httpStatus: 200, errorCode: null, replayed: false },
+    ])
+    expect(calls[0]?.requestId).toMatch(/^req_/)
+  })
+
+  test('the same charge again is the same payment, and says that it was a replay', async () => {
+    const { request, outcome } = await charge()
+    const again = await setting().provider.charge(request, limits)
+    expect(again.outcome).toEqual(outcome)
+    expect(again.calls).toMatchObject([{ operation: 'payment.create', outcome: 'succeeded', replayed: true }])
+  })
+
+  test('a key that was used for another charge is unknown and not worth sending again', async () => {
+    const { request } = await charge()
+    const { outcome } = await setting().provider.charge({ ...request, amount: 1251 }, limits)
+    expect(outcome).toMatchObject({
+      kind: 'unknown',
+      reason: 'idempotency_error',
+      worthRetrying: false,
+      replayedFailure: false,
+    })
+  })
+
+  test.each([
+    ['pm_card_chargeDeclined', 'generic_decline'],
+    ['pm_card_chargeDeclinedInsufficientFunds', 'insufficient_funds'],
+    ['pm_card_chargeDeclinedExpiredCard', 'expired_card'],
+    ['pm_card_chargeDeclinedIncorrectCvc', 'incorrect_cvc'],
+  ])('%s is declined with %s, and the payment is left incomplete', async (paymentMethod, declineCode) => {
+    const { request, outcome, calls } = await charge({ paymentMethod })
+    expect(outcome).toMatchObject({
+      kind: 'declined',
+      code: 'card_declined',
+      declineCode,
+      payment: { status: 'requires_payment_method', amountCaptured: 0, declineCode, metadata: request.metadata },
+    })
+    expect(calls).toMatchObject([{ operation: 'payment.create', outcome: 'declined', httpStatus: 402 }])
+    const again = await setting().provider.charge(request, limits)
+    expect(again.outcome).toEqual(outcome)
+    expect(again.calls).toMatchObject([{ replayed: true }])
+    const { intentId } = paymentIn(outcome)
+    expect((await retrieve(intentId)).outcome).toMatchObject({ kind: 'incomplete', payment: { intentId, declineCode } })
+  })
+
+  test('a payment method that does not exist is declined, and no payment is left behind', async () => {
+    const { outcome, calls } = await charge({ paymentMethod: 'pm_card_thereIsNoSuchCard' })
+    expect(outcome).toEqual({
+      kind: 'declined',
+      code: 'payment_method_invalid',
+      declineCode: 'resource_missing',
+      payment: null,
+    })
+    expect(calls).toMatchObject([{ outcome: 'declined', httpStatus: 400, errorCode: 'resource_missing' }])
+  })
+
+  test('a charge that the provider refuses for another reason is unknown', async () => {
+    const { outcome } = await charge({ amount: 1 })
+    expect(outcome).toMatchObject({ kind: 'unknown', reason: 'provider_rejected', worthRetrying: false })
+  })
+
+  test('3-D Secure waits for the customer, with a secret for the browser', async () => {
+    const { outcome } = await charge({ paymentMethod: 'pm_card_threeDSecure2Required' })
+    expect(outcome).toMatchObject({ kind: 'requires_action', payment: { amountCaptured: 0 } })
+    const { clientSecret, intentId } = paymentIn(outcome)
+    expect(clientSecret).toContain(intentId)
+  })
+
+  test('off session a demanded 3-D Secure is a decline', async () => {
+    const { outcome } = await charge({ paymentMethod: 'pm_card_authenticationRequired', offSession: true })
+    expect(outcome).toMatchObject({
+      kind: 'declined',
+      code: 'card_declined',
+      declineCode: expect.stringMatching(/^authentication_/),
+      payment: { status: 'requires_payment_method' },
+    })
+  })
+
+  test('a hold is captured in part, and what is let go is no refund', async () => {
+    const { outcome } = await charge({ capture: 'manual' })
+    expect(outcome).toMatchObject({
+      kind: 'authorized',
+      payment: { status: 'requires_capture', amountCaptured: 0, amountCapturable: 1250, amountRefunded: 0 },
+    })
+    const { intentId, captureBefore } = paymentIn(outcome)
+    expect(captureBefore?.getTime()).toBeGreaterThan(Date.now())
+    const captured = await capture({ intentId, amount: 400 })
+    const after = { amount: 1250, amountCaptured: 400, amountCapturable: 0, amountRefunded: 0 }
+    expect(captured.outcome).toMatchObject({ kind: 'succeeded', payment: after })
+    expect(captured.calls).toMatchObject([{ operation: 'payment.capture', outcome: 'succeeded' }])
+    expect((await retrieve(intentId)).outcome).toMatchObject({ kind: 'succeeded', payment: after })
+
+    expect((await refund(intentId, 150)).outcome).toMatchObject({ kind: 'succeeded' })
+    expect((await retrieve(intentId)).outcome).toMatchObject({ payment: { ...after, amountRefunded: 150 } })
+  })
+
+  test('a second capture says what the payment has become', async () => {
+    const { intentId } = paymentIn((await charge({ capture: 'manual' })).outcome)
+    await capture({ intentId, amount: 1000 })
+    const second = await capture({ intentId, amount: 900 })
+    expect(second.outcome).toMatchObject({ kind: 'succeeded', payment: { amountCaptured: 1000 } })
+    expect(second.calls).toMatchObject([
+      { operation: 'payment.capture', outcome: 'rejected', errorCode: 'payment_intent_unexpected_state' },
+      { operation: 'payment.retrieve', outcome: 'succeeded' },
+    ])
+  })
+
+  test('capturing more than is on hold has no effect and no definite outcome', async () => {
+    const { intentId } = paymentIn((await charge({ capture: 'manual' })).outcome)
+    const { outcome } = await capture({ intentId, amount: 1251 })
+    expect(outcome).toMatchObject({ kind: 'unknown', reason: 'provider_rejected', worthRetrying: false, intentId })
+    expect((await retrieve(intentId)).outcome).toMatchObject({ kind: 'authorized' })
+  })
+
+  test('a hold, a 3-D Secure and a decline can be canceled, also twice', async () => {
+    for (const more of [
+      { capture: 'manual' },
+      { paymentMethod: 'pm_card_threeDSecure2Required' },
+      { paymentMethod: 'pm_card_chargeDeclined' },
+    ] as const) {
+      const { intentId } = paymentIn((await charge(more)).outcome)
+      const canceled = await cancel(intentId)
+      expect(canceled.outcome).toMatchObject({
+        kind: 'canceled',
+        payment: { intentId, amountCaptured: 0, amountCapturable: 0, amountRefunded: 0, clientSecret: null },
+      })
+      expect((await cancel(intentId)).outcome).toMatchObject({ kind: 'canceled' })
+    }
+  })
+
+  test('a payment that has succeeded is not canceled, and the outcome says so', async () => {
+    const { intentId } = paymentIn((await charge()).outcome)
+    await refund(intentId, 250)
+    const { outcome, calls } = await cancel(intentId)
+    expect(outcome).toMatchObject({ kind: 'succeeded', payment: { amountCaptured: 1250, amountRefunded: 250 } })
+    expect(calls).toMatchObject([
+      { operation: 'payment.cancel', outcome: 'rejected' },
+      { operation: 'payment.retrieve' },
+    ])
+  })
+
+  test('a payment that does not exist is absent to a look-up, and unknown to a change', async () => {
+    expect((await retrieve('pi_absent')).outcome).toEqual({ kind: 'absent' })
+    expect((await cancel('pi_absent')).outcome).toMatchObject({ kind: 'unknown', reason: 'provider_rejected' })
+    expect((await capture({ intentId: 'pi_absent', amount: 1 })).outcome).toMatchObject({ kind: 'unknown' })
+  })
+
+  test('money goes back once per key', async () => {
+    const { intentId } = paymentIn((await charge()).outcome)
+    const providerKey = randomUUID()
+    const metadata = { tenant: 'tenant', order: 'ord_1', refund: 'ref_1' }
+    const first = await refund(intentId, 500, { providerKey, metadata })
+    expect(first.outcome).toMatchObject({
+      kind: 'succeeded',
+      refund: { intentId, amount: 500, currency: 'EUR', status: 'succeeded', metadata },
+    })
+    expect(first.calls).toMatchObject([{ operation: 'refund.create', outcome: 'succeeded', replayed: false }])
+    const again = await refund(intentId, 500, { providerKey, metadata })
+    expect(again.outcome).toEqual(first.outcome)
+    expect(again.calls[0]).toMatchObject({ operation: 'refund.create', replayed: true })
+    expect((await retrieve(intentId)).outcome).toMatchObject({ payment: { amountRefunded: 500 } })
+
+    if (!('refund' in first.outcome)) throw new Error('no refund')
+    const { target, provider } = setting()
+    const read = await provider.retrieveRefund(target, first.outcome.refund.refundId, limits)
+    expect(read.outcome).toEqual(first.outcome)
+    const other = await refund(intentId, 750)
+    expect(other.outcome).toMatchObject({ kind: 'succeeded' })
+    const listed = await provider.listRefunds(target, intentId, limits)
+    expect(listed.calls).toMatchObject([{ operation: 'refund.list', outcome: 'listed' }])
+    if (listed.outcome.kind !== 'listed') throw new Error('not listed')
+    expect(listed.outcome.items.map(({ amount }) => amount).sort()).toEqual([500, 750])
+  })
+
+  test('more than was captured never goes back', async () => {
+    const { intentId } = paymentIn((await charge()).outcome)
+    expect((await refund(intentId, 1251)).outcome).toMatchObject({ kind: 'rejected' })
+    expect((await refund(intentId, 1250)).outcome).toMatchObject({ kind: 'succeeded' })
+    expect((await refund(intentId, 1)).outcome).toEqual({ kind: 'rejected', code: 'charge_already_refunded' })
+  })
+
+  test('a refund that does not exist is absent', async () => {
+    const { provider, target } = setting()
+    expect((await provider.retrieveRefund(target, 're_absent', limits)).outcome).toEqual({ kind: 'absent' })
+  })
+
+  test('a payment is found by its order, and one of another tenant is not', async () => {
+    const from = new Date()
+    const { request, outcome } = await charge()
+    const { intentId } = paymentIn(outcome)
+    await charge()
+    const { provider, target } = setting()
+    const search = { target, createdFrom: from, createdTo: new Date() }
+    const { tenant, order: orderId } = request.metadata
+    const found = await provider.find({ ...search, metadata: { tenant, order: orderId } }, limits)
+    expect(found.outcome).toMatchObject({ kind: 'succeeded', payment: { intentId, amountRefunded: 0 } })
+    expect(found.calls[0]).toMatchObject({ operation: 'payment.list', outcome: 'listed' })
+    const foreign = await provider.find({ ...search, metadata: { tenant: 'other', order: orderId } }, limits)
+    expect(foreign.outcome).toEqual({ kind: 'absent' })
+    const before = {
+      createdFrom: new Date(from.getTime() - 60 * minuteMs),
+      createdTo: new Date(from.getTime() - 30 * minuteMs),
+    }
+    const elsewhen = await provider.find({ target, ...before, metadata: { tenant, order: orderId } }, limits)
+    expect(elsewhen.outcome).toEqual({ kind: 'absent' })
+  })
+
+  test('the payments of a period are listed', async () => {
+    const { provider, target } = setting()
+    const { outcome } = await charge()
+    const { intentId, createdAt } = paymentIn(outcome)
+    const period = { from: createdAt, to: new Date(createdAt.getTime() + 1000) }
+    const ids: string[] = []
+    for await (const payment of provider.listPayments(target, period, limits)) ids.push(payment.intentId)
+    expect(ids).toContain(intentId)
+  })
+
+  test('amounts are ours in both directions, whatever the provider counts in', async () => {
+    for (const [currency, amount, part] of [
+      ['JPY', 500, 100],
+      ['ISK', 700, 200],
+    ] as const) {
+      const { outcome } = await charge({ currency, amount, capture: 'manual' })
+      expect(outcome).toMatchObject({ kind: 'authorized', payment: { currency, amount, amountCapturable: amount } })
+      const { intentId } = paymentIn(outcome)
+      const { provider, target } = setting()
+      const captured = await provider.capture({ target, intentId, amount, currency, providerKey: randomUUID() }, limits)
+      expect(captured.outcome).toMatchObject({ kind: 'succeeded', payment: { amountCaptured: amount } })
+      const refunded = await refund(intentId, part, { currency })
+      expect(refunded.outcome).toMatchObject({ kind: 'succeeded', refund: { amount: part, currency } })
+      expect((await retrieve(intentId)).outcome).toMatchObject({ payment: { amountRefunded: part } })
+    }
+  })
+
+  test('a claim under an unknown parameter version, or of the other mode, sends nothing', async () => {
+    await expect(charge({ parameterVersion: 999 })).rejects.toThrow('no version 999')
+    const { provider, target } = setting()
+    const other = { ...target, livemode: !target.livemode }
+    await expect(charge({ target: other })).rejects.toThrow('mode')
+    await expect(provider.retrieve(other, 'pi_absent', limits)).rejects.toThrow('mode')
+  })
+}
+
+describe('against the simulator', () => {
+  let simulator: Simulator
+  let setting: Setting
+  const alerts: string[] = []
+
+  const control = async (method: string, path: string, body?: unknown) => {
+    const answer = await fetch(`${simulator.url}/_sim${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    })
+    if (!answer.ok) throw new Error(`${method} /_sim${path}: ${answer.status} ${await answer.text()}`)
+    return answer.json()
+  }
+  const fault = (rule: { method?: string; path: string; fault: string; times?: number; latency_ms?: number }) =>
+    control('POST', '/faults', { rules: [{ times: 1, method: 'POST', ...rule }] })
+  const connect = (secretKey: string) =>
+    createStripeProvider({ secretKey, apiBase: simulator.url, onAlert: (reason) => alerts.push(reason) })
+
+  beforeAll(async () => {
+    simulator = await startSimulator({ port: 0, webhookSecret: 'whsec_test' })
+    setting = await settingOf(connect('sk_test_simulator'))
+  })
+  beforeEach(async () => {
+    alerts.length = 0
+    await control('DELETE', '/faults')
+  })
+  afterAll(async () => {
+    setting.provider.close()
+    await simulator.close()
+  })
+
+  contract(() => setting)
+
+  const charge = async (more: Partial<ChargeRequest> = {}) => {
+    const request = order(setting.provider, setting.target, more)
+    return { request, ...(await setting.provider.charge(request, limits)) }
+  }
+  const booked = async (request: ChargeRequest) => {
+    const { data } = (await control('GET', '/payment_intents')) as { data: { metadata: { order?: string } }[] }
+    return data.filter((intent) => intent.metadata.order === request.metadata.order)
+  }
+
+  test('an answer that is lost leaves a payment which the same key brings to light', async () => {
+    await fault({ path: '/v1/payment_intents', fault: 'drop_after' })
+    const { request, outcome, calls } = await charge()
+    expect(outcome).toEqual({
+      kind: 'unknown',
+      reason: 'connection_lost',
+      worthRetrying: true,
+      replayedFailure: false,
+      intentId: null,
+    })
+    expect(calls).toMatchObject([{ outcome: 'unknown', httpStatus: null, requestId: null, replayed: false }])
+    // One call of ours is one call: the simulator has seen no other.
+    const { data } = (await control('GET', '/requests')) as { data: { idempotency_key: string | null }[] }
+    expect(data.filter(({ idempotency_key: key }) => key === request.providerKey)).toHaveLength(1)
+    const again = await setting.provider.charge(request, limits)
+    expect(again.outcome).toMatchObject({ kind: 'succeeded' })
+    expect(again.calls).toMatchObject([{ replayed: true }])
+    expect(await booked(request)).toHaveLength(1)
+  })
+
+  test('a lost request and a lost answer look the same', async () => {
+    await fault({ path: '/v1/payment_intents', fault: 'drop_before' })
+    const { request, outcome } = await charge()
+    expect(outcome).toMatchObject({ kind: 'unknown', reason: 'connection_lost', worthRetrying: true })
+    expect(await booked(request)).toEqual([])
+  })
+
+  test('an answer that never comes is unknown when the time is up', async () => {
+    await fault({ path: '/v1/payment_intents', fault: 'hang' })
+    const request = order(setting.provider, setting.target)
+    const { outcome, calls } = await setting.provider.charge(request, { timeoutMs: 300 })
+    expect(outcome).toMatchObject({ kind: 'unknown', reason: 'timeout', worthRetrying: true })
+    expect(calls).toMatchObject([{ outcome: 'unknown', errorCode: 'timeout' }])
+    expect(await booked(request)).toHaveLength(1)
+  })
+
+  test('a 500 is worth sending again, a replayed 500 is not, and a look-up tells', async () => {
+    const createdFrom = new Date()
+    await fault({ path: '/v1/payment_intents', fault: 'error_after' })
+    const { request, outcome } = await charge()
+    expect(outcome).toMatchObject({
+      kind: 'unknown',
+      reason: 'provider_error',
+      worthRetrying: true,
+      replayedFailure: false,
+    })
+    const again = await setting.provider.charge(request, limits)
+    expect(again.outcome).toMatchObject({
+      kind: 'unknown',
+      reason: 'provider_error',
+      worthRetrying: false,
+      replayedFailure: true,
+    })
+    expect(again.calls).toMatchObject([{ httpStatus: 500, replayed: true }])
+    const found = await setting.provider.find(
+      { target: setting.target, metadata: request.metadata, createdFrom, createdTo: new Date() },
+      limits,
+    )
+    expect(found.outcome).toMatchObject({ kind: 'succeeded' })
+  })
+
+  test('a key in use is unknown and worth sending again', async () => {
+    await fault({ path: '/v1/payment_intents', fault: 'latency', latency_ms: 1500 })
+    const request = order(setting.provider, setting.target)
+    const outcomes = await Promise.all([1, 2].map(() => setting.provider.charge(request, limits)))
+    const kinds = outcomes.map(({ outcome }) => outcome.kind).sort()
+    expect(kinds).toEqual(['succeeded', 'unknown'])
+    expect(outcomes.find(({ outcome }) => outcome.kind === 'unknown')?.outcome).toMatchObject({
+      reason: 'key_in_use',
+      worthRetrying: true,
+    })
+    expect(await booked(request)).toHaveLength(1)
+  })
+
+  test('a refused rate is not sent, and alerts nobody', async () => {
+    await fault({ path: '/v1/payment_intents', fault: 'rate_limit' })
+    const { outcome } = await charge()
+    expect(outcome).toEqual({ kind: 'not_sent', reason: 'rate_limited', alert: false, retryAfterMs: null })
+    expect(alerts).toEqual([])
+  })
+
+  test('wrong credentials are not sent, and alert', async () => {
+    const expired = connect('sk_test_expired')
+    try {
+      const { outcome } = await expired.charge(order(expired, setting.target), limits)
+      expect(outcome).toEqual({ kind: 'not_sent', reason: 'unauthorized', alert: true, retryAfterMs: null })
+      await expect(expired.identity()).rejects.toThrow('unauthorized')
+      const target = { ...setting.target, connectedAccount: 'acct_revoked1' }
+      const forbidden = await charge({ target })
+      expect(forbidden.outcome).toMatchObject({ kind: 'not_sent', reason: 'forbidden', alert: true })
+      expect(alerts).toEqual(['unauthorized', 'unauthorized', 'forbidden'])
+    } finally {
+      expired.close()
+    }
+  })
+
+  test('a connected account has payments of its own', async () => {
+    const target = { ...setting.target, connectedAccount: 'acct_Connected', account: 'acct_Connected' }
+    const { request, outcome } = await charge({ target })
+    const { intentId } = paymentIn(outcome)
+    const { provider } = setting
+    expect((await provider.retrieve(target, intentId, limits)).outcome).toMatchObject({ kind: 'succeeded' })
+    expect((await provider.retrieve(setting.target, intentId, limits)).outcome).toEqual({ kind: 'absent' })
+    expect(await booked(request)).toMatchObject([{ account: 'acct_Connected' }])
+  })
+
+  test('only what a charge needs is sent, under the claimed version and the trace handed on', async () => {
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    const request = order(
+      setting.provider,
+      { ...setting.target, apiVersion: '2026-07-29.dahlia' },
+      { offSession: true },
+    )
+    await setting.provider.charge(request, { ...limits, traceparent })
+    type Sent = { idempotency_key: string; params: unknown; stripe_version: string; headers: Record<string, string> }
+    const { data } = (await control('GET', '/requests')) as { data: Sent[] }
+    const sent = data.find(({ idempotency_key: key }) => key === request.providerKey)
+    expect(sent).toMatchObject({ stripe_version: '2026-07-29.dahlia', headers: { traceparent } })
+    expect(sent?.params).toEqual({
+      amount: '1250',
+      currency: 'eur',
+      payment_method: 'pm_card_visa',
+      payment_method_types: ['card'],
+      confirm: 'true',
+      capture_method: 'automatic',
+      off_session: 'true',
+      error_on_requires_action: 'true',
+      metadata: request.metadata,
+      expand: ['latest_charge'],
+    })
+    const odd = await setting.provider.charge(order(setting.provider, setting.target), {
+      ...limits,
+      traceparent: 'x\r\nHost: elsewhere',
+    })
+    expect(odd.outcome.kind).toBe('succeeded')
+  })
+
+  test('a replay of what was is followed by what is', async () => {
+    const { request, outcome } = await charge({ paymentMethod: 'pm_card_threeDSecure2Required' })
+    const { intentId } = paymentIn(outcome)
+    await control('POST', `/payment_intents/${intentId}/action`, { outcome: 'succeed' })
+    const again = await setting.provider.charge(request, limits)
+    expect(again.outcome).toMatchObject({ kind: 'succeeded', payment: { intentId, amountCaptured: 1250 } })
+    expect(again.calls).toMatchObject([
+      { operation: 'payment.create', outcome: 'requires_action', replayed: true },
+      { operation: 'payment.retrieve', outcome: 'succeeded', replayed: false },
+    ])
+  })
+
+  test('a replay that cannot be followed up keeps what the replay said', async () => {
+    const { request, outcome } = await charge({ capture: 'manual' })
+    await fault({ method: 'GET', path: '/v1/payment_intents/', fault: 'rate_limit' })
+    const again = await setting.provider.charge(request, limits)
+    expect(again.outcome).toEqual(outcome)
+    expect(again.calls).toMatchObject([{ outcome: 'authorized' }, { outcome: 'not_sent' }])
+  })
+
+  test('processing is unknown, names the payment, and is not sent again', async () => {
+    const { outcome } = await charge({ paymentMethod: 'pm_card_sim_processing' })
+    expect(outcome).toMatchObject({
+      kind: 'unknown',
+      reason: 'processing',
+      worthRetrying: false,
+      intentId: expect.stringMatching(/^pi_/),
+    })
+  })
+
+  test('a cancel and a capture are not stopped for ever by a stored 500 or a stored refusal', async () => {
+    const { provider, target } = setting
+    const { intentId } = paymentIn((await charge({ capture: 'manual' })).outcome)
+    await fault({ path: `/v1/payment_intents/${intentId}/capture`, fault: 'error_before' })
+    const request = { target, intentId, amount: 700, currency: 'EUR', providerKey: randomUUID() }
+    const first = await provider.capture(request, limits)
+    expect(first.outcome).toMatchObject({ kind: 'unknown', reason: 'provider_error', intentId })
+    const second = await provider.capture(request, limits)
+    expect(second.outcome).toMatchObject({ kind: 'succeeded', payment: { amountCaptured: 700 } })
+    expect(second.calls).toMatchObject([
+      { outcome: 'unknown', replayed: true },
+      { outcome: 'succeeded', replayed: false },
+    ])
+
+    const waiting = paymentIn((await charge({ paymentMethod: 'pm_card_threeDSecure2Required' })).outcome)
+    await fault({ path: `/v1/payment_intents/${waiting.intentId}/cancel`, fault: 'error_before' })
+    await provider.cancel(target, waiting.intentId, waiting.intentId, limits)
+    const canceled = await provider.cancel(target, waiting.intentId, waiting.intentId, limits)
+    expect(canceled.outcome).toMatchObject({ kind: 'canceled' })
+  })
+
+  test('a capture whose answer was lost is captured once', async () => {
+    const { provider, target } = setting
+    const { intentId } = paymentIn((await charge({ capture: 'manual' })).outcome)
+    await fault({ path: `/v1/payment_intents/${intentId}/capture`, fault: 'error_after' })
+    const request = { target, intentId, amount: 700, currency: 'EUR', providerKey: randomUUID() }
+    await provider.capture(request, limits)
+    const again = await provider.capture(request, limits)
+    expect(again.outcome).toMatchObject({ kind: 'succeeded', payment: { amountCaptured: 700 } })
+    expect(again.calls.map(({ outcome }) => outcome)).toEqual(['unknown', 'rejected', 'succeeded'])
+  })
+
+  test('a replayed refund tells how it stands now', async () => {
+    const { intentId } = paymentIn((await charge({ paymentMethod: 'pm_card_pendingRefund' })).outcome)
+    const metadata = { tenant: 'tenant', order: 'ord_1', refund: 'ref_1' }
+    const { provider, target } = setting
+    const request = { target, intentId, amount: 100, currency: 'EUR', providerKey: randomUUID(), metadata }
+    const first = await provider.refund(request, limits)
+    if (first.outcome.kind !== 'pending') throw new Error(`${first.outcome.kind}`)
+    await control('POST', `/refunds/${first.outcome.refund.refundId}`, { status: 'failed' })
+    const again = await provider.refund(request, limits)
+    expect(again.outcome).toMatchObject({ kind: 'failed', refund: { status: 'failed', amount: 100 } })
+    expect(again.calls.map(({ operation }) => operation)).toEqual(['refund.create', 'refund.retrieve'])
+  })
+
+  test('long lists are read to the end', async () => {
+    const createdFrom = new Date()
+    const first = await charge()
+    const { intentId } = paymentIn(first.outcome)
+    for (let batch = 0; batch < 5; batch++) await Promise.all(Array.from({ length: 50 }, () => charge()))
+    const { provider, target } = setting
+    const found = await provider.find(
+      { target, metadata: first.request.metadata, createdFrom, createdTo: new Date() },
+      limits,
+    )
+    expect(found.outcome).toMatchObject({ kind: 'succeeded', payment: { intentId } })
+    expect(found.calls.length).toBeGreaterThanOrEqual(3)
+
+    const ids = new Set<string>()
+    for await (const payment of provider.listPayments(target, { from: createdFrom, to: new Date() }, limits)) {
+      ids.add(payment.intentId)
+    }
+    expect(ids.size).toBeGreaterThanOrEqual(251)
+
+    for (let count = 0; count < 105; count++) await control('POST', '/refunds', { payment_intent: intentId, amount: 1 })
+    const refunds = await provider.listRefunds(target, intentId, limits)
+    if (refunds.outcome.kind !== 'listed') throw new Error('not listed')
+    expect(refunds.outcome.items).toHaveLength(105)
+    expect(refunds.calls).toHaveLength(2)
+  })
+
+  test('a search that could not read every page is unknown, never absent', async () => {
+    await fault({ method: 'GET', path: '/v1/payment_intents', fault: 'drop_before' })
+    const search = { target: setting.target, createdFrom: new Date(), createdTo: new Date() }
+    const lost = await setting.provider.find({ ...search, metadata: { tenant: 'tenant', order: 'ord_0' } }, limits)
+    expect(lost.outcome).toMatchObject({ kind: 'unknown', reason: 'connection_lost' })
+  })
+
+  test('two payments of one order are nothing to choose from', async () => {
+    const createdFrom = new Date()
+    const { request } = await charge()
+    await charge({ metadata: request.metadata })
+    const search = { target: setting.target, metadata: request.metadata, createdFrom, createdTo: new Date() }
+    const { outcome } = await setting.provider.find(search, limits)
+    expect(outcome).toMatchObject({ kind: 'unknown', reason: 'several_payments', worthRetrying: false })
+  })
+
+  test('who we are is asked once, and again only after a failure', async () => {
+    const provider = connect('sk_test_identity')
+    try {
+      const asked = async () => {
+        const { data } = (await control('GET', '/requests')) as { data: { path: string }[] }
+        return data.filter(({ path }) => path === '/v1/account').length
+      }
+      const before = await asked()
+      await fault({ method: 'GET', path: '/v1/account', fault: 'error_before' })
+      const failed = await Promise.allSettled([provider.identity(), provider.identity()])
+      expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+      expect(await asked()).toBe(before + 1)
+      const [one, two] = await Promise.all([provider.identity(), provider.identity()])
+      expect(one).toEqual({ account: 'acct_1Simulator', livemode: false })
+      expect(two).toEqual(one)
+      await provider.identity()
+      expect(await asked()).toBe(before + 2)
+    } finally {
+      provider.close()
+    }
+  })
+
+  test('a live key is of live mode', async () => {
+    const provider = connect('rk_live_1')
+    expect(await provider.identity()).toMatchObject({ livemode: true })
+    provider.close()
+  })
+})
+
+const secretKey = process.env.STRIPE_TEST_SECRET_KEY ?? ''
+describe.skipIf(secretKey === '')('against Stripe in test mode', () => {
+  let setting: Setting
+  beforeAll(async () => {
+    setting = await settingOf(createStripeProvider({ secretKey, apiBase: 'https://api.stripe.com' }))
+  })
+  afterAll(() => setting?.provider.close())
+
+  contract(() => setting)
+})
