@@ -88,7 +88,7 @@ function settings(port: number, unsafeFast: boolean): string[] {
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     fsync: durable,
-    synchronous_commit: durable,
+    synchronous_commit: 'on',
     full_page_writes: durable,
   }
   return Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`])

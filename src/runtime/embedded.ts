@@ -25,7 +25,7 @@ export type EmbeddedOptions = {
   port?: number
   /** Start the server again when it dies. Default: true. */
   restartAfterCrash?: boolean
-  /** TESTS ONLY: a power cut or a crash may lose or corrupt everything. */
+  /** TESTS ONLY: does not wait for the disk; when the machine crashes, everything may be lost or corrupt. */
   unsafeFast?: boolean
 }
 

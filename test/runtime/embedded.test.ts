@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type EmbeddedOptions, type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/runtime/embedded.ts'
 import {
   kill9,
@@ -16,17 +16,35 @@ import { temporaryFolder } from '../support/temporary-folder.ts'
 import { isRunning, postmasterPid } from '../support/throwaway-postgres.ts'
 import { until } from '../support/until.ts'
 
+// Making a database takes a second, so all tests use one but those about its making.
+let shared: string
 let dataDir: string
+const folders: string[] = []
 const running: EmbeddedPostgres[] = []
 
-beforeEach(async () => {
-  dataDir = await temporaryFolder('embedded test, ü')
+beforeAll(async () => {
+  shared = await newFolder()
+})
+
+beforeEach(() => {
+  dataDir = shared
 })
 
 afterEach(async () => {
   await Promise.all(running.splice(0).map((server) => server.stop()))
-  await rm(dataDir, { recursive: true })
+  const served = async () => (await list(join(dataDir, 'postgres', 'data'))).includes('postmaster.pid')
+  await until(async () => !(await served()), { what: 'no server is left on the folder' })
 })
+
+afterAll(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true })
+})
+
+async function newFolder(): Promise<string> {
+  const folder = await temporaryFolder('embedded test, ü')
+  folders.push(folder)
+  return folder
+}
 
 async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedPostgres> {
   const server = await startEmbeddedPostgres({ dataDir, log: quiet, unsafeFast: true, ...options })
@@ -47,7 +65,7 @@ async function query(url: string, text: string): Promise<unknown[]> {
 }
 
 async function remember(url: string): Promise<void> {
-  await query(url, 'create table memory (fact text); insert into memory values (1)')
+  await query(url, 'drop table if exists memory; create table memory (fact text); insert into memory values (1)')
 }
 
 async function remembers(url: string): Promise<boolean> {
@@ -150,6 +168,7 @@ describe('a folder in use', () => {
   })
 
   test('of two starts at the same moment on a new folder one wins, the other says who', async () => {
+    dataDir = await newFolder()
     const results = await Promise.allSettled([startEmbeddedProcess(dataDir), startEmbeddedProcess(dataDir)])
     const won = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
     const lost = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []))
@@ -225,6 +244,7 @@ describe('after a crash', () => {
   })
 
   test('a half-finished initdb is done again', async () => {
+    dataDir = await newFolder()
     const data = join(dataDir, 'postgres', 'data')
     await mkdir(join(data, 'base', '1'), { recursive: true })
     await writeFile(join(data, 'PG_VERSION'), '18\n')
@@ -233,6 +253,7 @@ describe('after a crash', () => {
   })
 
   test('a process killed during initdb leaves nothing that a later start would trip over', async () => {
+    dataDir = await newFolder()
     const node = spawnEmbeddedProcess(dataDir)
     const home = join(dataDir, 'postgres')
     const unfinished = async () => (await list(home)).filter((name) => name.startsWith('unfinished-'))
@@ -246,6 +267,7 @@ describe('after a crash', () => {
 })
 
 test('a database without its password is not overwritten', async () => {
+  dataDir = await newFolder()
   const { stop } = await start()
   await stop()
   await rm(join(dataDir, 'postgres', 'data', 'superuser-password'))
@@ -254,6 +276,7 @@ test('a database without its password is not overwritten', async () => {
 })
 
 test('why the server cannot start is in the error', async () => {
+  dataDir = await newFolder()
   const { stop } = await start()
   await stop()
   await writeFile(join(dataDir, 'postgres', 'data', 'postgresql.conf'), 'no_such_setting = 1\n')
