@@ -1,0 +1,219 @@
+/** Every setting, its unit, its default and why, in one place. Read once at start; a setting that makes no sense stops it. */
+import { readFileSync } from 'node:fs'
+
+type Kind = 'text' | 'number' | 'integer' | 'port' | 'boolean' | 'list'
+
+interface Setting {
+  kind: Kind
+  default?: string
+  /** A file may hold it: `NAME_FILE` names the file. */
+  secret?: true
+  min?: number
+}
+
+// Numbers may be fractions unless they count things.
+const settings = {
+  /** Port of the API; 0 takes a free one. */
+  PORT: { kind: 'port', default: '3000' },
+  HOST: { kind: 'text', default: '127.0.0.1' },
+  /** `postgres://…`; without it, an embedded Postgres is started in DATA_DIR. */
+  DATABASE_URL: { kind: 'text', secret: true },
+  /** Where the embedded Postgres, the simulator and a generated digest secret keep their files. */
+  DATA_DIR: { kind: 'text', default: '.data' },
+  /** Connections of this process. Groups of claims and settles need few: more connections only queue in Postgres. */
+  DATABASE_POOL_SIZE: { kind: 'integer', default: '10', min: 2 },
+  /** What this process does: `api`, `worker` or both. */
+  ROLES: { kind: 'list', default: 'api,worker' },
+  /** Put the demo tenants and catalog into a database of yours. Always on with the embedded one. */
+  SEED_DEMO: { kind: 'boolean', default: 'false' },
+  /** Keys the digests of requests. Several, newest first, comma-separated; old ones are needed until retention ends. */
+  DIGEST_SECRET: { kind: 'list', secret: true },
+  /** Without it, the service charges at its own simulator. */
+  STRIPE_SECRET_KEY: { kind: 'text', secret: true },
+  /** Several, comma-separated, while one is being rotated. */
+  STRIPE_WEBHOOK_SECRET: { kind: 'list', secret: true },
+  /** Where Stripe's API is, without `/v1`. */
+  STRIPE_API_BASE: { kind: 'text' },
+  SIM_PORT: { kind: 'port', default: '12111' },
+  /** Longest time for one call to the provider, ms. Stripe's slow answers come within a few seconds. */
+  PROVIDER_TIMEOUT_MS: { kind: 'number', default: '8000', min: 1 },
+  /** For all calls of one request, ms. */
+  CHECKOUT_BUDGET_MS: { kind: 'number', default: '15000', min: 1 },
+  /** How long a repeat waits for the first request's answer, ms: longer than the budget, so that it gets one. */
+  IDEMPOTENCY_WAIT_MS: { kind: 'number', default: '18000', min: 0 },
+  /** How long an attempt belongs to the process that works on it, s. A crashed one's is taken over after this. */
+  IDEMPOTENCY_LEASE_SECONDS: { kind: 'number', default: '30', min: 0.001 },
+  /** How long a settled answer can be replayed, h. 72 outlasts a weekend. */
+  IDEMPOTENCY_RETENTION_HOURS: { kind: 'number', default: '72', min: 0 },
+  /** How long after the claim recovery may send a charge again, s. Later, a customer who has left would be charged. */
+  RECOVERY_SEND_WINDOW_SECONDS: { kind: 'number', default: '300', min: 0 },
+  /** How long an order waits for its customer or an unreached provider, min. */
+  ORDER_EXPIRY_MINUTES: { kind: 'number', default: '60', min: 0 },
+  /** How long a metered run holds money without being finalized, h. */
+  RUN_EXPIRY_HOURS: { kind: 'number', default: '24', min: 0 },
+  /** Pause of a worker that found nothing to do, ms. */
+  WORKER_POLL_MS: { kind: 'number', default: '200', min: 1 },
+  /** Pause between recovery's looks, ms. */
+  RECOVERY_INTERVAL_MS: { kind: 'number', default: '1000', min: 1 },
+  /** First pause before the provider is asked about an open order, ms; doubles from there to 15 min. */
+  RECONCILE_AFTER_MS: { kind: 'number', default: '2000', min: 1 },
+  /** Pause between sweeps of what is past its retention, ms. */
+  SWEEP_INTERVAL_MS: { kind: 'number', default: '60000', min: 1 },
+  LOG_LEVEL: { kind: 'text', default: 'info' },
+} as const satisfies Record<string, Setting>
+
+type SettingName = keyof typeof settings
+
+export interface Config {
+  port: number
+  host: string
+  databaseUrl: string | undefined
+  dataDir: string
+  databasePoolSize: number
+  roles: { api: boolean; worker: boolean }
+  /** The demo tenants with their well-known keys exist. */
+  demo: boolean
+  /** Newest first; empty where one has to be made. */
+  digestSecrets: string[]
+  stripe: { secretKey: string; webhookSecrets: string[]; apiBase: string | undefined } | undefined
+  simulatorPort: number
+  providerTimeoutMs: number
+  checkoutBudgetMs: number
+  idempotencyWaitMs: number
+  leaseMs: number
+  retentionMs: number
+  recoverySendWindowMs: number
+  orderExpiryMs: number
+  runExpiryMs: number
+  workerPollMs: number
+  recoveryIntervalMs: number
+  reconcileAfterMs: number
+  sweepIntervalMs: number
+  logLevel: string
+}
+
+/** One or more settings make no sense; the message names each and what it should be. */
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+/** Reads the settings. Throws `ConfigError`. `warnings` are for the log: allowed, but hardly meant. */
+export function loadConfig(env: Readonly<Record<string, string | undefined>>): { config: Config; warnings: string[] } {
+  const faults: string[] = []
+  const warnings: string[] = []
+
+  function raw(name: SettingName): string | undefined {
+    const setting: Setting = settings[name]
+    const file = setting.secret ? env[`${name}_FILE`] : undefined
+    if (file !== undefined && file !== '') {
+      if (env[name] !== undefined && env[name] !== '') faults.push(`${name} and ${name}_FILE are both set; set one`)
+      try {
+        return readFileSync(file, 'utf8').trim()
+      } catch (error) {
+        faults.push(`${name}_FILE cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown error'}`)
+        return undefined
+      }
+    }
+    const value = env[name]
+    return value === undefined || value === '' ? setting.default : value
+  }
+
+  function number(name: SettingName): number {
+    const setting: Setting = settings[name]
+    const text = raw(name) ?? ''
+    const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+    const whole = setting.kind === 'integer' || setting.kind === 'port'
+    const max = setting.kind === 'port' ? 65_535 : Number.MAX_SAFE_INTEGER
+    if (!(value >= (setting.min ?? 0) && value <= max) || (whole && !Number.isInteger(value))) {
+      faults.push(`${name} must be a ${whole ? 'whole ' : ''}number from ${setting.min ?? 0} to ${max}, not "${text}"`)
+      return 0
+    }
+    return value
+  }
+
+  function list(name: SettingName): string[] {
+    return (raw(name) ?? '')
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== '')
+  }
+
+  function boolean(name: SettingName): boolean {
+    const text = raw(name)
+    if (text !== 'true' && text !== 'false') faults.push(`${name} must be true or false, not "${text}"`)
+    return text === 'true'
+  }
+
+  const databaseUrl = raw('DATABASE_URL')
+  if (databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(databaseUrl)) {
+    faults.push('DATABASE_URL must start with postgres://')
+  }
+  const roles = list('ROLES')
+  if (roles.length === 0 || roles.some((role) => role !== 'api' && role !== 'worker')) {
+    faults.push('ROLES must be api, worker or api,worker')
+  }
+
+  const secretKey = raw('STRIPE_SECRET_KEY')
+  const webhookSecrets = list('STRIPE_WEBHOOK_SECRET')
+  const apiBase = raw('STRIPE_API_BASE')?.replace(/\/+$/, '')
+  if (secretKey !== undefined && !/^(sk|rk)_(test|live)_/.test(secretKey)) {
+    faults.push('STRIPE_SECRET_KEY must be a secret or restricted key (sk_…, rk_…)')
+  }
+  if (secretKey !== undefined && webhookSecrets.length === 0) {
+    faults.push('STRIPE_WEBHOOK_SECRET is required with STRIPE_SECRET_KEY: without it no notification can be trusted')
+  }
+  if (apiBase !== undefined && !/^https?:\/\/[^/]+$/.test(apiBase)) {
+    faults.push('STRIPE_API_BASE must be http(s)://host[:port] without a path')
+  }
+  if (secretKey?.includes('_live_') && apiBase?.startsWith('http:')) {
+    faults.push('STRIPE_API_BASE must be https:// with a live key')
+  }
+
+  const digestSecrets = list('DIGEST_SECRET')
+  if (databaseUrl !== undefined && digestSecrets.length === 0) {
+    faults.push('DIGEST_SECRET is required with DATABASE_URL: all processes on one database must share it')
+  }
+
+  const config: Config = {
+    port: number('PORT'),
+    host: raw('HOST') ?? '',
+    databaseUrl,
+    dataDir: raw('DATA_DIR') ?? '',
+    databasePoolSize: number('DATABASE_POOL_SIZE'),
+    roles: { api: roles.includes('api'), worker: roles.includes('worker') },
+    demo: databaseUrl === undefined || boolean('SEED_DEMO'),
+    digestSecrets,
+    stripe: secretKey === undefined ? undefined : { secretKey, webhookSecrets, apiBase },
+    simulatorPort: number('SIM_PORT'),
+    providerTimeoutMs: number('PROVIDER_TIMEOUT_MS'),
+    checkoutBudgetMs: number('CHECKOUT_BUDGET_MS'),
+    idempotencyWaitMs: number('IDEMPOTENCY_WAIT_MS'),
+    leaseMs: number('IDEMPOTENCY_LEASE_SECONDS') * 1000,
+    retentionMs: number('IDEMPOTENCY_RETENTION_HOURS') * 3_600_000,
+    recoverySendWindowMs: number('RECOVERY_SEND_WINDOW_SECONDS') * 1000,
+    orderExpiryMs: number('ORDER_EXPIRY_MINUTES') * 60_000,
+    runExpiryMs: number('RUN_EXPIRY_HOURS') * 3_600_000,
+    workerPollMs: number('WORKER_POLL_MS'),
+    recoveryIntervalMs: number('RECOVERY_INTERVAL_MS'),
+    reconcileAfterMs: number('RECONCILE_AFTER_MS'),
+    sweepIntervalMs: number('SWEEP_INTERVAL_MS'),
+    logLevel: raw('LOG_LEVEL') ?? 'info',
+  }
+
+  if (config.leaseMs <= config.checkoutBudgetMs) {
+    faults.push(
+      `IDEMPOTENCY_LEASE_SECONDS (${config.leaseMs / 1000} s) must be longer than CHECKOUT_BUDGET_MS ` +
+        `(${config.checkoutBudgetMs} ms): otherwise an attempt is taken over while its first owner still works on it`,
+    )
+  }
+  if (config.idempotencyWaitMs < config.checkoutBudgetMs) {
+    warnings.push(
+      'IDEMPOTENCY_WAIT_MS is shorter than CHECKOUT_BUDGET_MS: repeats may be told "in progress" instead of the answer',
+    )
+  }
+  if (config.recoverySendWindowMs > 23 * 3_600_000) {
+    faults.push('RECOVERY_SEND_WINDOW_SECONDS must be below 23 h: the provider forgets idempotency keys after 24 h')
+  }
+  if (faults.length > 0) throw new ConfigError(`The settings cannot be used:\n- ${faults.join('\n- ')}`)
+  return { config, warnings }
+}

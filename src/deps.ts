@@ -1,0 +1,30 @@
+/** What flows and doors work with: a plain object, passed first. */
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import type { DigestSecrets } from './domain/digest.ts'
+import type { AttemptWatch } from './flows/attempt-watch.ts'
+import type { Twins } from './flows/twins.ts'
+import type { PaymentProvider } from './provider/port.ts'
+import type { DatabasePool } from './runtime/database.ts'
+import type { Gate } from './runtime/gate.ts'
+import type { Claim, ClaimItem } from './store/attempts.ts'
+import type { Settled, Settlement } from './store/orders.ts'
+import type { Tables } from './store/tables.ts'
+
+export interface Deps {
+  config: Config
+  log: Logger
+  pool: DatabasePool
+  db: Kysely<Tables>
+  provider: PaymentProvider
+  digests: DigestSecrets
+  /** Claim one attempt; those that arrive together share a statement and a commit. */
+  claim(item: ClaimItem): Promise<Claim>
+  /** Settle one order; likewise. */
+  settle(item: Settlement): Promise<Settled>
+  twins: Twins
+  watch: AttemptWatch
+  /** Customers' calls to the provider go before those in the background. */
+  gate: Gate
+}

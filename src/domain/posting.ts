@@ -1,0 +1,43 @@
+/** Which accounts a business fact moves money between. Booked when the money moves at the provider. */
+import { newId } from './ids.ts'
+
+const accounts = {
+  /** An order's payment. Business id: the order. */
+  capture: { debit: 'provider_balance', credit: 'sales' },
+  /** Money that arrived for an order that had ended unpaid. Business id: the payment. */
+  late_capture: { debit: 'provider_balance', credit: 'late_payments' },
+  /** The same given back. Business id: the payment. */
+  late_refund: { debit: 'late_payments', credit: 'provider_balance' },
+  /** Money that does not match its order. Business id: the payment. */
+  mismatch: { debit: 'provider_balance', credit: 'suspense' },
+  /** Business id: the refund. */
+  refund: { debit: 'refunds', credit: 'provider_balance' },
+  /** A refund that failed after it was booked. Business id: the refund. */
+  refund_reversal: { debit: 'provider_balance', credit: 'refunds' },
+} as const
+
+export type TransferKind = keyof typeof accounts
+
+export interface Transfer {
+  transfer_id: string
+  kind: TransferKind
+  business_id: string
+  debit_account: string
+  credit_account: string
+  /** Minor units, more than 0. */
+  amount: number
+  currency: string
+}
+
+export function transfer(kind: TransferKind, businessId: string, amount: number, currency: string): Transfer {
+  const { debit, credit } = accounts[kind]
+  return {
+    transfer_id: newId('tra'),
+    kind,
+    business_id: businessId,
+    debit_account: debit,
+    credit_account: credit,
+    amount,
+    currency,
+  }
+}

@@ -1,0 +1,36 @@
+/** A checkout as it arrives, and what makes two of them the same. */
+import { digestRequest, type RequestDigest } from '../domain/digest.ts'
+
+export interface CheckoutRequest {
+  tenantId: string
+  /** The tenant's own account at the provider. */
+  connectedAccount: string | null
+  key: string
+  requestId: string
+  traceparent?: string
+  /** Method and path as digested. */
+  method: string
+  path: string
+  body: CheckoutBody
+}
+
+/** As the API takes it; the schema beside the route has checked it. */
+export interface CheckoutBody {
+  items: { sku: string; quantity: number }[]
+  customer: { email: string; name?: string }
+  payment_method: string
+  cart_id?: string
+  currency?: string
+  expected_total?: number
+  capture?: 'automatic' | 'manual'
+  shipping_address?: Record<string, string>
+  metadata?: Record<string, string>
+}
+
+/** Fields that mean the same when they are left out. */
+const bodyDefaults = { capture: 'automatic', metadata: {} }
+
+/** The digest that identifies a checkout request, with the given secret. */
+export function digestWith(secret: Parameters<typeof digestRequest>[0], request: CheckoutRequest): RequestDigest {
+  return digestRequest(secret, request, bodyDefaults)
+}

@@ -1,0 +1,96 @@
+/**
+ * The checkout saga: one order and one charge per attempt, whatever repeats the request.
+ *
+ *   claim    key + cart + pending order + reserved stock       one transaction, committed before the charge
+ *   charge   at the provider, with the same identity           no transaction, no connection
+ *   settle   order + ledger + outbox + stored answer           one transaction
+ *   answer
+ *
+ * What dies in between is driven on by a repeat or by the recovery worker, through the same `settle`.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Deps } from '../deps.ts'
+import type { RequestDigest } from '../domain/digest.ts'
+import { newId } from '../domain/ids.ts'
+import type { Order } from '../domain/order.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
+import type { ClaimItem } from '../store/attempts.ts'
+import type { Answer } from './answers.ts'
+import { type CheckoutRequest, digestWith } from './checkout-request.ts'
+import { charge, deadlineFor } from './provider-calls.ts'
+import { configuredTarget } from './provider-target.ts'
+import { refuseCartTaken, refuseClaim } from './refusals.ts'
+import { answerRepeat } from './repeat.ts'
+import { settle } from './settlement.ts'
+
+/** Throws a `Problem` where the attempt is refused; nothing is stored then and the key is free, or says what stands there. */
+export async function checkout(deps: Deps, request: CheckoutRequest): Promise<Answer> {
+  const digest = digestWith(deps.digests.newest, request)
+  const id = `${request.tenantId} ${request.key}`
+  return deps.twins.join(id, digest, deps.config.idempotencyWaitMs, () => attempt(deps, request, digest))
+}
+
+async function attempt(deps: Deps, request: CheckoutRequest, digest: RequestDigest): Promise<Answer> {
+  const startedMs = performance.now()
+  const item = await claimItem(deps, request, digest)
+  for (;;) {
+    const claim = await deps.claim(item)
+    switch (claim.kind) {
+      case 'claimed':
+        await checkpoint('checkout.claimed')
+        return chargeAndSettle(deps, request, claim.order, item.leaseToken, startedMs)
+      case 'known': {
+        const answer = await answerRepeat(deps, request, claim.attempt, startedMs)
+        if (answer !== 'claim_again') return answer
+        break
+      }
+      case 'refused':
+        return refuseClaim(claim)
+      case 'cart_taken':
+        return refuseCartTaken(claim)
+      case 'again':
+        break
+    }
+  }
+}
+
+/** The second half of the saga, under the lease of the claim. */
+async function chargeAndSettle(
+  deps: Deps,
+  request: CheckoutRequest,
+  order: Order,
+  leaseToken: string,
+  startedMs: number,
+): Promise<Answer> {
+  const { outcome, calls } = await charge(deps, order, deadlineFor(deps, startedMs, request.traceparent))
+  await checkpoint('checkout.charged')
+  const settled = await settle(deps, order, outcome, { cause: 'answer', actor: request.requestId, calls, leaseToken })
+  return settled.answer
+}
+
+async function claimItem(deps: Deps, request: CheckoutRequest, digest: RequestDigest): Promise<ClaimItem> {
+  const { body } = request
+  const orderId = newId('ord')
+  return {
+    tenantId: request.tenantId,
+    key: request.key,
+    kind: 'checkout',
+    objectId: orderId,
+    orderId,
+    customerId: newId('cus'),
+    leaseToken: randomUUID(),
+    email: body.customer.email,
+    ...(body.customer.name === undefined ? {} : { name: body.customer.name }),
+    items: body.items,
+    ...(body.currency === undefined ? {} : { currency: body.currency }),
+    ...(body.expected_total === undefined ? {} : { expectedTotal: body.expected_total }),
+    capture: body.capture ?? 'automatic',
+    ...(body.cart_id === undefined ? {} : { cartId: body.cart_id }),
+    paymentMethod: body.payment_method,
+    ...(body.shipping_address === undefined ? {} : { shippingAddress: body.shipping_address }),
+    ...(body.metadata === undefined ? {} : { metadata: body.metadata }),
+    digest,
+    target: await configuredTarget(deps, request.connectedAccount),
+    parameterVersion: deps.provider.versions.parameters,
+  }
+}

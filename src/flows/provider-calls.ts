@@ -1,0 +1,108 @@
+/** How the provider is asked: within which time, how often, and who goes first. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Deps } from '../deps.ts'
+import type { Verdict } from '../domain/judgement.ts'
+import type { Order } from '../domain/order.ts'
+import type { CallLimits, CallResult, ProviderCall, ProviderTarget } from '../provider/port.ts'
+
+/** No call starts with less time than this: it could hardly end, and would only leave doubt behind. */
+const shortestCallMs = 1000
+/** Kept free at the end of a lease, so that what a call brings is settled while the lease still holds. */
+const leaseMarginMs = 1000
+
+/** When the calls of one piece of work must have ended, on the monotonic clock (`performance.now()`), ms. */
+export interface Deadline {
+  atMs: number
+  /** Wait while customers' calls are under way. */
+  background: boolean
+  traceparent?: string
+}
+
+/** For a piece of work that began at `startedMs` under a lease taken after that. */
+export function deadlineFor(deps: Deps, startedMs: number, traceparent?: string): Deadline {
+  const { checkoutBudgetMs, leaseMs } = deps.config
+  return {
+    atMs: startedMs + Math.min(checkoutBudgetMs, leaseMs - Math.min(leaseMarginMs, leaseMs / 10)),
+    background: false,
+    ...(traceparent === undefined ? {} : { traceparent }),
+  }
+}
+
+/** The limits of a call that starts now, or null where too little time is left. */
+function limitsWithin(deps: Deps, deadline: Deadline): CallLimits | null {
+  const { providerTimeoutMs } = deps.config
+  const timeoutMs = Math.min(providerTimeoutMs, deadline.atMs - performance.now())
+  if (timeoutMs < Math.min(shortestCallMs, providerTimeoutMs)) return null
+  return { timeoutMs, ...(deadline.traceparent === undefined ? {} : { traceparent: deadline.traceparent }) }
+}
+
+/** One call within the deadline. Without time for it, the outcome is `not_sent`. */
+export async function ask<Outcome>(
+  deps: Deps,
+  deadline: Deadline,
+  call: (limits: CallLimits) => Promise<CallResult<Outcome>>,
+): Promise<CallResult<Outcome | { kind: 'not_sent'; reason: 'no_time'; alert: false; retryAfterMs: null }>> {
+  if (deadline.background) await deps.gate.turn()
+  const limits = limitsWithin(deps, deadline)
+  if (limits === null) {
+    return { outcome: { kind: 'not_sent', reason: 'no_time', alert: false, retryAfterMs: null }, calls: [] }
+  }
+  return deadline.background ? call(limits) : deps.gate.customer(() => call(limits))
+}
+
+/**
+ * Sends the charge, and again with the same key while it stays unknown and repeating can help. One call that was
+ * unknown makes the whole unknown, whatever fails after it.
+ */
+export async function charge(
+  deps: Deps,
+  order: Order,
+  deadline: Deadline,
+): Promise<{ outcome: Verdict; calls: ProviderCall[] }> {
+  const calls: ProviderCall[] = []
+  let doubt: Extract<Verdict, { kind: 'unknown' }> | undefined
+  for (let attempt = 0; ; attempt++) {
+    const result = await ask(deps, deadline, (limits) => deps.provider.charge(chargeRequest(order), limits))
+    calls.push(...result.calls)
+    const { outcome } = result
+    if (outcome.kind === 'incomplete' || outcome.kind === 'absent') {
+      // Not what a charge answers; recovery looks and closes.
+      return { outcome: unreadable(outcome.kind === 'incomplete' ? outcome.payment.intentId : null), calls }
+    }
+    if (outcome.kind === 'not_sent') return { outcome: doubt ?? outcome, calls }
+    if (outcome.kind !== 'unknown') return { outcome, calls }
+    doubt = outcome
+    const pauseMs = Math.min(100 * 2 ** attempt, 2000) * (0.5 + Math.random() / 2)
+    if (!outcome.worthRetrying || performance.now() + pauseMs > deadline.atMs) return { outcome, calls }
+    await delay(pauseMs)
+  }
+}
+
+function unreadable(intentId: string | null): Extract<Verdict, { kind: 'unknown' }> {
+  return { kind: 'unknown', reason: 'unreadable_answer', worthRetrying: false, replayedFailure: false, intentId }
+}
+
+/** The charge, built from the stored order alone. */
+function chargeRequest(order: Order): Parameters<Deps['provider']['charge']>[0] {
+  return {
+    target: targetOf(order),
+    providerKey: `${order.tenant_id}:${order.attempt_key}`,
+    parameterVersion: order.parameter_version,
+    amount: order.total,
+    currency: order.currency,
+    capture: order.capture,
+    paymentMethod: order.payment_method,
+    offSession: order.kind === 'run',
+    metadata: { tenant: order.tenant_id, order: order.order_id, key: order.attempt_key },
+  }
+}
+
+/** Account, mode and version as recorded by the claim. */
+export function targetOf(order: Order): ProviderTarget {
+  return {
+    account: order.provider_account,
+    connectedAccount: order.connected_account,
+    livemode: order.livemode,
+    apiVersion: order.api_version,
+  }
+}

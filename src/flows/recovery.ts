@@ -1,0 +1,247 @@
+/**
+ * Drives an open order on until it is definite. The recovery worker, a client's repeat, a notification, expiry, a
+ * customer who gives up and an operator all use this.
+ *
+ *   account changed      ask nothing: somebody else's books would answer; a person decides
+ *   surely never sent    where it waits too long or is given up, it ends here; otherwise only the customer sends
+ *   may still send       send the charge again, same key and parameters: it is replayed, or is the first to arrive
+ *   otherwise            read the payment by its id, or search the provider's list for it
+ *
+ * A definite answer settles, whoever brings it. What failed or waits too long is closed at the provider first and then
+ * here. Absence counts only when nothing that was sent can still arrive. Everything else goes on waiting.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Deps } from '../deps.ts'
+import type { Order } from '../domain/order.ts'
+import type { CallLimits, CallResult, PaymentOutcome, PaymentSearch, ProviderCall } from '../provider/port.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
+import { readAttempts, takeLease } from '../store/attempts.ts'
+import { type Cause, recordCalls } from '../store/orders.ts'
+import { openAnswer, storedAnswer } from './answers.ts'
+import { ask, charge, type Deadline, targetOf } from './provider-calls.ts'
+import { stillConfigured } from './provider-target.ts'
+import { giveBackUnsent, leaveOpen, type SettleResult, settle, settleUnsent } from './settlement.ts'
+
+/** A call that was given up may still arrive, and a list may lag: only this long after the last send does a payment that
+ * is not found count as absent. */
+const absenceCountsAfterMs = 10 * 60_000
+/** Payments are searched this much around the time in which they can have been sent. */
+const searchMarginMs = 5 * 60_000
+
+export interface Drive {
+  cause: Cause
+  /** The request, event, worker run or operator. */
+  actor: string
+  /** Until when this caller may send the charge again. */
+  sendUntil: Date
+  /** May send what surely was never sent: only the customer's own repeat may. */
+  maySendUnsent: boolean
+  deadline: Deadline
+}
+
+export interface Lease {
+  token: string
+  /** What the attempt was before it was taken. */
+  from: 'running' | 'resumable' | 'open'
+}
+
+/** Takes the lease of an order's attempt; null where somebody holds it or the order has ended. `maySend`: the charge may
+ * be sent under it. */
+export async function takeOver(
+  deps: Deps,
+  tenantId: string,
+  orderId: string,
+  maySend: boolean,
+): Promise<{ order: Order; lease: Lease } | null> {
+  const token = randomUUID()
+  const taken = await takeLease(deps.pool, tenantId, orderId, token, { leaseMs: deps.config.leaseMs, maySend })
+  return taken === null ? null : { order: taken.order, lease: { token, from: taken.from } }
+}
+
+/** One attempt at it; resolves with where the order stands then. The caller has claimed the ask, or holds the lease. */
+export async function drive(deps: Deps, claimed: Order, by: Drive, held?: Lease): Promise<SettleResult> {
+  // A pending order belongs to whoever holds its lease; one that died may have sent.
+  const taken =
+    held === undefined && claimed.status === 'pending'
+      ? await takeOver(deps, claimed.tenant_id, claimed.order_id, true)
+      : { order: claimed, lease: held }
+  if (taken === null) return asItStands(deps, claimed)
+  return new Driving(deps, taken.order, by, taken.lease).run()
+}
+
+class Driving {
+  readonly #deps: Deps
+  readonly #order: Order
+  readonly #by: Drive
+  readonly #calls: ProviderCall[] = []
+  /** Surely nothing was ever sent for it. */
+  readonly #unsent: boolean
+  readonly #waitedTooLong: boolean
+  #lease: Lease | undefined
+
+  constructor(deps: Deps, order: Order, by: Drive, lease: Lease | undefined) {
+    this.#deps = deps
+    this.#order = order
+    this.#by = by
+    this.#lease = lease
+    this.#unsent = lease?.from === 'resumable' && !order.maybe_sent
+    this.#waitedTooLong = order.expires_at <= new Date()
+  }
+
+  async run(): Promise<SettleResult> {
+    const order = this.#order
+    const configured = await stillConfigured(this.#deps, order)
+    if (configured === null) return this.#stay('not_reached')
+    if (!configured) return this.#stay('provider_account_changed')
+    if (this.#closing && this.#unsent) return this.#endWithoutPayment()
+    if (this.#maySend) return this.#send()
+
+    const outcome = await this.#ask((limits) =>
+      order.intent_id === null
+        ? this.#deps.provider.find(searchFor(order), limits)
+        : this.#deps.provider.retrieve(targetOf(order), order.intent_id, limits),
+    )
+    await checkpoint('recovery.asked')
+    switch (outcome.kind) {
+      case 'incomplete':
+        return this.#close(outcome.payment.intentId)
+      case 'requires_action':
+        return this.#closing ? this.#close(outcome.payment.intentId) : this.#settle(outcome)
+      case 'authorized':
+        return this.#givenUp ? this.#close(outcome.payment.intentId) : this.#settle(outcome)
+      case 'absent':
+        return this.#absent()
+      case 'unknown':
+        return this.#stay(outcome.reason)
+      case 'not_sent':
+        return this.#stay('not_reached')
+      default:
+        return this.#settle(outcome)
+    }
+  }
+
+  get #givenUp(): boolean {
+    return this.#order.cancel_requested_at !== null
+  }
+
+  get #closing(): boolean {
+    return this.#givenUp || this.#waitedTooLong
+  }
+
+  get #maySend(): boolean {
+    const { status, intent_id, send_is_pointless } = this.#order
+    return (
+      !this.#closing &&
+      status !== 'requires_action' &&
+      intent_id === null &&
+      !send_is_pointless &&
+      new Date() < this.#by.sendUntil &&
+      (!this.#unsent || this.#by.maySendUnsent)
+    )
+  }
+
+  async #send(): Promise<SettleResult> {
+    if (!(await this.#own(true))) return asItStands(this.#deps, this.#order)
+    await checkpoint('recovery.sending')
+    const { outcome, calls } = await charge(this.#deps, this.#order, this.#by.deadline)
+    this.#calls.push(...calls)
+    await checkpoint('recovery.sent')
+    return this.#settle(outcome)
+  }
+
+  /** It must not succeed any more: first at the provider, then here. */
+  async #close(intentId: string): Promise<SettleResult> {
+    // A fresh key each time: canceling twice is harmless, while a replayed failure would be for good.
+    const key = `cancel:${intentId}:${randomUUID()}`
+    const outcome = await this.#ask((limits) =>
+      this.#deps.provider.cancel(targetOf(this.#order), intentId, key, limits),
+    )
+    await checkpoint('recovery.closed')
+    switch (outcome.kind) {
+      case 'succeeded':
+      case 'authorized':
+      case 'canceled':
+      case 'declined':
+        return this.#settle(outcome)
+      default:
+        return this.#stay(outcome.kind === 'unknown' ? outcome.reason : 'not_closed')
+    }
+  }
+
+  async #absent(): Promise<SettleResult> {
+    const { intent_id, last_send_before, reconcile_reason } = this.#order
+    if (intent_id !== null) return this.#stay('payment_not_found')
+    if (last_send_before.getTime() + absenceCountsAfterMs > Date.now())
+      return this.#stay(reconcile_reason ?? 'not_found_yet')
+    return this.#endWithoutPayment()
+  }
+
+  async #endWithoutPayment(): Promise<SettleResult> {
+    if (!(await this.#own(false)) || this.#lease === undefined) return asItStands(this.#deps, this.#order)
+    return settleUnsent(this.#deps, this.#order, { ...this.#context(), leaseToken: this.#lease.token })
+  }
+
+  /** Goes on waiting, for this reason; a lease is given back. */
+  async #stay(reason: string): Promise<SettleResult> {
+    const changed = reason === 'provider_account_changed'
+    if (changed && this.#order.reconcile_reason !== reason) await this.#own(false)
+    if (this.#lease === undefined) {
+      await recordCalls(this.#deps.db, this.#order.tenant_id, this.#order.order_id, this.#calls)
+      return asItStands(this.#deps, this.#order)
+    }
+    const context = { ...this.#context(), leaseToken: this.#lease.token }
+    return this.#unsent && !changed
+      ? giveBackUnsent(this.#deps, this.#order, context)
+      : leaveOpen(this.#deps, this.#order, reason, context)
+  }
+
+  /** Whether this piece of work holds the lease, taking it if need be. */
+  async #own(maySend: boolean): Promise<boolean> {
+    if (this.#lease === undefined) {
+      const taken = await takeOver(this.#deps, this.#order.tenant_id, this.#order.order_id, maySend)
+      this.#lease = taken?.lease
+    }
+    return this.#lease !== undefined
+  }
+
+  #settle(outcome: Parameters<typeof settle>[2]): Promise<SettleResult> {
+    return settle(this.#deps, this.#order, outcome, {
+      ...this.#context(),
+      ...(this.#lease === undefined ? {} : { leaseToken: this.#lease.token }),
+    })
+  }
+
+  async #ask(call: (limits: CallLimits) => Promise<CallResult<PaymentOutcome>>): Promise<PaymentOutcome> {
+    const { outcome, calls } = await ask(this.#deps, this.#by.deadline, call)
+    this.#calls.push(...calls)
+    return outcome
+  }
+
+  #context(): { cause: Cause; actor: string; calls: readonly ProviderCall[] } {
+    const cause = this.#givenUp ? 'customer' : this.#waitedTooLong ? 'expiry' : this.#by.cause
+    return { cause, actor: this.#by.actor, calls: this.#calls }
+  }
+}
+
+function searchFor(order: Order): PaymentSearch {
+  return {
+    target: targetOf(order),
+    metadata: { tenant: order.tenant_id, order: order.order_id },
+    createdFrom: new Date(order.created_at.getTime() - searchMarginMs),
+    createdTo: new Date(order.last_send_before.getTime() + absenceCountsAfterMs + searchMarginMs),
+  }
+}
+
+/** Somebody else works on it or has settled it: what a client would be told now. */
+async function asItStands(deps: Deps, order: Order): Promise<SettleResult> {
+  const attempt = (await readAttempts(deps.pool, order.tenant_id, [order.attempt_key])).get(order.attempt_key)
+  if (attempt?.answer != null) {
+    return {
+      order: attempt.order ?? order,
+      answer: storedAnswer(attempt.answer, order.order_id, false),
+      applied: false,
+    }
+  }
+  const now = attempt?.order ?? order
+  return { order: now, answer: openAnswer(now, deps.config.reconcileAfterMs), applied: false }
+}

@@ -1,0 +1,156 @@
+/** Puts the service together from its settings and starts the roles asked for. */
+import { randomBytes } from 'node:crypto'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Logger, pino } from 'pino'
+import { buildApp } from './app.ts'
+import { type Config, loadConfig } from './config.ts'
+import type { Deps } from './deps.ts'
+import { DigestSecrets } from './domain/digest.ts'
+import { AttemptWatch } from './flows/attempt-watch.ts'
+import { groupedClaims, groupedSettles } from './flows/grouping.ts'
+import { Twins } from './flows/twins.ts'
+import { createStripeProvider } from './provider/stripe.ts'
+import { createDatabase, createPool } from './runtime/database.ts'
+import { startEmbeddedPostgres } from './runtime/embedded.ts'
+import { Gate } from './runtime/gate.ts'
+import { type Loop, startLoop } from './runtime/loop.ts'
+import { migrate } from './runtime/migrate.ts'
+import { startSimulatorProcess } from './simulator-process.ts'
+import { seedDemo } from './store/demo.ts'
+import type { Tables } from './store/tables.ts'
+import { recoverOrders } from './workers/recover-orders.ts'
+
+export interface Service {
+  /** Where the API listens; undefined without the role. */
+  url: string | undefined
+  deps: Deps
+  config: Config
+  /** Drains: what is under way ends, nothing new begins. */
+  stop(): Promise<void>
+}
+
+const migrations = join(import.meta.dirname, '../migrations')
+const simulatorKey = 'sk_test_simulator'
+const simulatorWebhookSecrets = ['whsec_test_demo']
+
+/** Rejects with `ConfigError` or a clear message about what could not be started; then nothing is left running. */
+export async function startService(env: Readonly<Record<string, string | undefined>>): Promise<Service> {
+  const { config, warnings } = loadConfig(env)
+  const log = pino({ level: config.logLevel })
+  for (const warning of warnings) log.warn(warning)
+
+  // Undone in reverse order.
+  const stops: (() => Promise<void>)[] = []
+  const stop = async () => {
+    for (const each of stops.splice(0).reverse()) await each()
+  }
+  try {
+    const service = await start(config, log, stops)
+    return { ...service, config, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+async function start(
+  config: Config,
+  log: Logger,
+  stops: (() => Promise<void>)[],
+): Promise<{ url: string | undefined; deps: Deps }> {
+  const databaseUrl = config.databaseUrl ?? (await embedded(config, log, stops))
+  await migrate(databaseUrl, migrations, log)
+
+  const pool = createPool(databaseUrl, {
+    max: config.databasePoolSize,
+    applicationName: 'checkout',
+    onConnectionError: (error) => log.warn({ err: error }, 'a database connection broke'),
+  })
+  stops.push(() => pool.end())
+  const db = createDatabase<Tables>(pool)
+  if (config.demo) await seedDemo(db)
+
+  const stripe = config.stripe ?? (await simulator(config, log, stops))
+  const provider = createStripeProvider({
+    secretKey: stripe.secretKey,
+    apiBase: stripe.apiBase ?? 'https://api.stripe.com',
+    onAlert: (reason) => log.error({ reason }, 'the payment provider refuses our credentials'),
+  })
+  stops.push(async () => provider.close())
+
+  const deps: Deps = {
+    config,
+    log,
+    pool,
+    db,
+    provider,
+    digests: new DigestSecrets(await digestSecrets(config)),
+    claim: groupedClaims(pool, config),
+    settle: groupedSettles(pool),
+    twins: new Twins(),
+    watch: new AttemptWatch(pool, log),
+    // Well below the provider's own limit (Stripe: 25 a second in test mode, 100 in live mode).
+    gate: new Gate({ perSecond: 20, customersMax: 20, patienceMs: 2000 }),
+  }
+  if (config.roles.worker) stops.push(startWorkers(deps))
+  const url = config.roles.api ? await listen(deps, stops) : undefined
+  return { url, deps }
+}
+
+async function listen(deps: Deps, stops: (() => Promise<void>)[]): Promise<string> {
+  const lifecycle = { draining: false }
+  const app = buildApp(deps, lifecycle)
+  const url = await app.listen({ port: deps.config.port, host: deps.config.host })
+  stops.push(async () => {
+    lifecycle.draining = true
+    await app.close()
+    // Clients may have gone while their attempts were under way.
+    await deps.twins.drained()
+  })
+  return url
+}
+
+function startWorkers(deps: Deps): () => Promise<void> {
+  const loops: Loop[] = [
+    startLoop('recover-orders', deps.config.recoveryIntervalMs, deps.log, () => recoverOrders(deps)),
+  ]
+  return async () => {
+    await Promise.all(loops.map((loop) => loop.stop()))
+  }
+}
+
+async function embedded(config: Config, log: Logger, stops: (() => Promise<void>)[]): Promise<string> {
+  const server = await startEmbeddedPostgres({ dataDir: config.dataDir, log })
+  stops.push(() => server.stop())
+  return server.url
+}
+
+async function simulator(
+  config: Config,
+  log: Logger,
+  stops: (() => Promise<void>)[],
+): Promise<NonNullable<Config['stripe']>> {
+  const { url, stop } = await startSimulatorProcess({
+    port: config.simulatorPort,
+    dataDir: config.dataDir,
+    webhookUrl: `http://${config.host}:${config.port}/v1/webhooks/stripe`,
+    webhookSecret: simulatorWebhookSecrets[0] as string,
+    log,
+  })
+  stops.push(stop)
+  return { secretKey: simulatorKey, webhookSecrets: simulatorWebhookSecrets, apiBase: url }
+}
+
+/** Those of the settings, or one that is made at the first start and kept. */
+async function digestSecrets(config: Config): Promise<string[]> {
+  if (config.digestSecrets.length > 0) return config.digestSecrets
+  const file = join(config.dataDir, 'digest-secret')
+  await mkdir(config.dataDir, { recursive: true })
+  try {
+    await writeFile(file, randomBytes(32).toString('base64url'), { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  return [(await readFile(file, 'utf8')).trim()]
+}

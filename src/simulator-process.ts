@@ -1,0 +1,89 @@
+/** Runs the simulator beside the service, as a process of its own: its books survive whatever happens to the service. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+
+export interface SimulatorProcessOptions {
+  /** Where it is wanted; another free port is taken where something else listens there. 0 takes a free one. */
+  port: number
+  dataDir: string
+  webhookUrl: string
+  webhookSecret: string
+  log: Logger
+}
+
+const startLimitMs = 15_000
+
+/** Uses a simulator that listens there already, which another process of the service may have started. */
+export async function startSimulatorProcess(
+  options: SimulatorProcessOptions,
+): Promise<{ url: string; stop(): Promise<void> }> {
+  const wanted = `http://127.0.0.1:${options.port}`
+  if (options.port !== 0 && (await isSimulator(wanted))) {
+    options.log.info({ url: wanted }, 'using the simulator that is running')
+    return { url: wanted, stop: async () => {} }
+  }
+  const port = options.port !== 0 && (await isFree(options.port)) ? options.port : await freePort()
+  if (options.port !== 0 && port !== options.port) {
+    options.log.warn({ wanted: options.port, port }, 'the port of the simulator is taken; another one is used')
+  }
+  const url = `http://127.0.0.1:${port}`
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'simulator/main.ts')], {
+    env: {
+      PATH: process.env.PATH,
+      SIM_PORT: String(port),
+      DATA_DIR: options.dataDir,
+      WEBHOOK_URL: options.webhookUrl,
+      STRIPE_WEBHOOK_SECRET: options.webhookSecret,
+      STOP_WITH_STDIN: 'true',
+    },
+    // Its stdin ends with this process, however that ends.
+    stdio: ['pipe', 'inherit', 'inherit'],
+  })
+  const exited = once(child, 'exit')
+  const until = Date.now() + startLimitMs
+  while (!(await isSimulator(url))) {
+    if (child.exitCode !== null) throw new Error(`The simulator ended at its start (exit code ${child.exitCode})`)
+    if (Date.now() > until) {
+      child.kill('SIGKILL')
+      throw new Error(`The simulator did not answer on port ${port} within ${startLimitMs} ms`)
+    }
+    await delay(50)
+  }
+  return {
+    url,
+    async stop() {
+      child.kill('SIGTERM')
+      await exited
+    },
+  }
+}
+
+async function isSimulator(url: string): Promise<boolean> {
+  try {
+    const answer = await fetch(`${url}/_sim/faults`, { signal: AbortSignal.timeout(1000) })
+    return answer.ok
+  } catch {
+    return false
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer()
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}

@@ -1,0 +1,133 @@
+/** Kysely's view of the tables; the migrations say what they mean. */
+import type { ColumnType, Generated, JSONColumnType } from 'kysely'
+import type { Order } from '../domain/order.ts'
+
+type Json<T> = JSONColumnType<T & object>
+type Defaulted<T> = ColumnType<T, T | undefined, T>
+
+export interface Tables {
+  tenants: {
+    tenant_id: string
+    name: string
+    connected_account: string | null
+    created_at: Generated<Date>
+  }
+  api_keys: {
+    key_hash: Buffer
+    tenant_id: string
+    role: 'storefront' | 'backend' | 'admin'
+    label: string
+    created_at: Generated<Date>
+    revoked_at: Date | null
+  }
+  products: {
+    tenant_id: string
+    sku: string
+    name: string
+    unit_price: number
+    currency: string
+    available: number
+    updated_at: Generated<Date>
+  }
+  currencies: { code: string; minimum: number; maximum: number; step: number }
+  customers: {
+    tenant_id: string
+    customer_id: string
+    email: string | null
+    name: string | null
+    created_at: Generated<Date>
+  }
+  orders: Omit<Order, 'lines' | 'shipping_address' | 'metadata'> & {
+    lines: Json<Order['lines']>
+    shipping_address: Json<Record<string, string>> | null
+    metadata: Json<Record<string, string>> | null
+  }
+  order_transitions: {
+    tenant_id: string
+    order_id: string
+    at: Generated<Date>
+    from_status: string
+    to_status: string
+    cause: string
+    actor: string | null
+    reason: string | null
+  }
+  stock_movements: {
+    tenant_id: string
+    order_id: string
+    line: number
+    kind: 'reserve' | 'release'
+    sku: string
+    quantity: number
+    created_at: Generated<Date>
+  }
+  attempts: {
+    tenant_id: string
+    key: string
+    kind: 'checkout' | 'refund' | 'run'
+    object_id: string
+    state: 'running' | 'resumable' | 'open' | 'settled'
+    lease_token: string | null
+    lease_expires_at: Date | null
+    digest: Buffer | null
+    digest_tags: Json<Record<string, string>> | null
+    digest_secret_id: string | null
+    response_status: number | null
+    response_body: string | null
+    created_at: Generated<Date>
+    settled_at: Date | null
+    swept_at: Date | null
+  }
+  carts: {
+    tenant_id: string
+    cart_id: string
+    order_id: string
+    attempt_key: string
+    created_at: Generated<Date>
+  }
+  provider_calls: {
+    tenant_id: string
+    order_id: string
+    call_id: Generated<string>
+    operation: string
+    request_id: string | null
+    outcome: string
+    http_status: number | null
+    error_code: string | null
+    duration_ms: number
+    replayed: boolean
+    started_at: Date
+  }
+  ledger_transfers: {
+    tenant_id: string
+    transfer_id: string
+    kind: string
+    business_id: string
+    debit_account: string
+    credit_account: string
+    amount: number
+    currency: string
+    order_id: string
+    created_at: Generated<Date>
+  }
+  jobs: {
+    tenant_id: string
+    topic: string
+    business_id: string
+    payload: Defaulted<Record<string, unknown>>
+    state: Defaulted<'ready' | 'done' | 'dead' | 'discarded'>
+    run_at: Generated<Date>
+    attempts: Defaulted<number>
+    lease_token: string | null
+    last_error: string | null
+    created_at: Generated<Date>
+    finished_at: Date | null
+  }
+  runs: {
+    tenant_id: string
+    run_id: string
+    order_id: string
+    hold_amount: number
+    created_at: Generated<Date>
+  }
+}
