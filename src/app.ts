@@ -1,7 +1,7 @@
 /** The HTTP app: plugins, error mapping and the list of routes. Never listens. */
 import { randomUUID } from 'node:crypto'
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox'
-import Fastify, { type FastifyBaseLogger } from 'fastify'
+import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Deps } from './deps.ts'
 import { Problem } from './domain/problem.ts'
 import type { App } from './http/app-type.ts'
@@ -18,7 +18,7 @@ const bodyLimitBytes = 64 * 1024
 export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draining: false }): App {
   const app = Fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: bodyLimitBytes,
     genReqId: () => `req_${randomUUID()}`,
     // A key in a path may have 200 characters, each percent-encoded.
@@ -36,7 +36,6 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
   app.addHook('onResponse', async (request, reply) => {
     request.log.info(
       {
-        request_id: request.id,
         tenant_id: request.caller?.tenantId,
         method: request.method,
         route: request.routeOptions.url,

@@ -1,5 +1,18 @@
 import { constants } from 'node:fs'
-import { access, chmod, chown, cp, mkdtemp, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises'
+import {
+  access,
+  chmod,
+  chown,
+  cp,
+  lstat,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+} from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { type Account, canReach } from './embedded-account.ts'
@@ -88,11 +101,8 @@ async function copyOnce(root: string, links: Link[], destination: string, accoun
   const copy = await mkdtemp(`${destination}.copy-`)
   try {
     await cp(join(root, 'native'), join(copy, 'native'), { recursive: true, verbatimSymlinks: true })
+    await openUp(copy, account)
     await completeLinks(copy, links)
-    for (const program of await readdir(join(copy, 'native', 'bin'))) {
-      await chmod(join(copy, 'native', 'bin', program), 0o755)
-    }
-    if (account) await giveTo(account, copy)
     await rename(copy, destination)
   } catch (error) {
     await rm(copy, { recursive: true, force: true })
@@ -101,14 +111,13 @@ async function copyOnce(root: string, links: Link[], destination: string, accoun
   return join(destination, 'native')
 }
 
-/** The account's own, whatever modes the installation left behind. */
-async function giveTo(account: Account, folder: string): Promise<void> {
-  await chown(folder, account.uid, account.gid)
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name)
-    if (entry.isDirectory()) await giveTo(account, path)
-    else if (entry.isFile()) await chown(path, account.uid, account.gid)
-  }
+/** Usable by the account, whatever modes and owner the installation has left behind. */
+async function openUp(path: string, account: Account | undefined): Promise<void> {
+  const entry = await lstat(path)
+  if (entry.isSymbolicLink()) return
+  await chmod(path, 0o755)
+  if (account) await chown(path, account.uid, account.gid)
+  if (entry.isDirectory()) for (const name of await readdir(path)) await openUp(join(path, name), account)
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -73,6 +73,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
     const { url, port } = await startEmbeddedPostgres({
       dataDir,
+      unsafeFast: true,
       log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     })
     console.log(JSON.stringify({ url, port }))
