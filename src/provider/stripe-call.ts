@@ -47,7 +47,8 @@ export class Conversation {
     return this.#calls.at(-1)?.replayed === true
   }
 
-  async ask<Outcome extends { kind: string } | NotSent | Unknown>(question: Question<Outcome>): Promise<Outcome> {
+  /** Makes one HTTP call. Never rejects: what went wrong is for `read` to judge. */
+  async ask<Outcome extends { kind: string }>(question: Question<Outcome>): Promise<Outcome> {
     const startedAt = new Date()
     const started = performance.now()
     let reply: Reply
@@ -71,7 +72,7 @@ export class Conversation {
     const durationMs = Math.round(performance.now() - started)
     const outcome = question.read(reply)
     this.#calls.push({ operation: question.operation, outcome: outcome.kind, durationMs, startedAt, ...row })
-    if ('alert' in outcome && outcome.alert) this.#alert(outcome.reason)
+    if (isNotSent(outcome) && outcome.alert) this.#alert(outcome.reason)
     return outcome
   }
 
@@ -110,10 +111,14 @@ export class Conversation {
       apiVersion,
       ...(key === undefined ? {} : { idempotencyKey: key }),
       ...(connectedAccount === null ? {} : { stripeAccount: connectedAccount }),
-      ...(traceparent !== undefined && isTraceparent.test(traceparent) ? { headers: { traceparent } } : {}),
+      ...(traceparent !== undefined && traceparentForm.test(traceparent) ? { headers: { traceparent } } : {}),
     }
   }
 }
 
+function isNotSent(outcome: { kind: string }): outcome is NotSent {
+  return outcome.kind === 'not_sent'
+}
+
 /** https://www.w3.org/TR/trace-context/#traceparent-header: anything else must not keep a payment from being sent. */
-const isTraceparent = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
+const traceparentForm = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/

@@ -111,8 +111,7 @@ class StripeProvider implements PaymentProvider {
     const outcome = await talk.ask({
       operation: 'payment.create',
       key,
-      // The SDK's method for this records the caller's stack each time, a tenth of what the call costs.
-      send: (options) => this.#stripe.rawRequest('POST', '/v1/payment_intents', parameters, options),
+      send: (options) => this.#stripe.paymentIntents.create(parameters, options),
       read: chargeOutcome,
     })
     const intentId = movableIntent(outcome)
