@@ -63,6 +63,8 @@ async function serve(world: World, endpoint: Endpoint | undefined, request: Fast
   if (answer === lost) return
   received.logged.status = answer.status
   reply.code(answer.status).headers(answer.headers ?? {})
+  // A repeat under the same key would only replay it.
+  if (answer.status === 500) reply.header('stripe-should-retry', 'false')
   return reply.send(answer.body)
 }
 

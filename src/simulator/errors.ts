@@ -84,8 +84,7 @@ export function rateLimited(): ApiError {
   return new ApiError(429, { type: 'invalid_request_error', code: 'rate_limit', message }, { headers })
 }
 
-/** The header says what the idempotency layer makes true: a repeat under the same key would be answered the same. */
 export function internalError(): ApiError {
   const message = 'An unexpected error occurred while processing the request.'
-  return new ApiError(500, { type: 'api_error', message }, { headers: { 'stripe-should-retry': 'false' } })
+  return new ApiError(500, { type: 'api_error', message })
 }
