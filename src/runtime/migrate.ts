@@ -24,7 +24,7 @@ const LOCK_ATTEMPTS_MAX = 30
 const CREATE_TABLE = `create table if not exists schema_migrations (
   name text primary key,
   checksum text not null,
-  applied_at timestamptz not null default now()
+  applied_at timestamptz not null default clock_timestamp()
 )`
 
 /** Applies the folder's `NNNN_name.sql` files that the database lacks, in order, each in a transaction of its own, and
