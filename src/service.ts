@@ -10,6 +10,7 @@ import { DigestSecrets } from './domain/digest.ts'
 import { AttemptWatch } from './flows/attempt-watch.ts'
 import { groupedClaims, groupedSettles } from './flows/grouping.ts'
 import { Twins } from './flows/twins.ts'
+import type { PaymentProvider } from './provider/port.ts'
 import { createStripeProvider } from './provider/stripe.ts'
 import { createDatabase, createPool } from './runtime/database.ts'
 import { startEmbeddedPostgres } from './runtime/embedded.ts'
@@ -35,7 +36,10 @@ const simulatorKey = 'sk_test_simulator'
 const simulatorWebhookSecrets = ['whsec_test_demo']
 
 /** Rejects with `ConfigError` or a clear message about what could not be started; then nothing is left running. */
-export async function startService(env: Readonly<Record<string, string | undefined>>): Promise<Service> {
+export async function startService(
+  env: Readonly<Record<string, string | undefined>>,
+  replaced: { provider?: PaymentProvider } = {},
+): Promise<Service> {
   const { config, warnings } = loadConfig(env)
   const log = pino({ level: config.logLevel })
   for (const warning of warnings) log.warn(warning)
@@ -46,7 +50,7 @@ export async function startService(env: Readonly<Record<string, string | undefin
     for (const each of stops.splice(0).reverse()) await each()
   }
   try {
-    const service = await start(config, log, stops)
+    const service = await start(config, log, stops, replaced.provider)
     return { ...service, config, stop }
   } catch (error) {
     await stop()
@@ -58,6 +62,7 @@ async function start(
   config: Config,
   log: Logger,
   stops: (() => Promise<void>)[],
+  otherProvider: PaymentProvider | undefined,
 ): Promise<{ url: string | undefined; deps: Deps }> {
   const databaseUrl = config.databaseUrl ?? (await embedded(config, log, stops))
   await migrate(databaseUrl, migrations, log)
@@ -71,13 +76,7 @@ async function start(
   const db = createDatabase<Tables>(pool)
   if (config.demo) await seedDemo(db)
 
-  const stripe = config.stripe ?? (await simulator(config, log, stops))
-  const provider = createStripeProvider({
-    secretKey: stripe.secretKey,
-    apiBase: stripe.apiBase ?? 'https://api.stripe.com',
-    onAlert: (reason) => log.error({ reason }, 'the payment provider refuses our credentials'),
-  })
-  stops.push(async () => provider.close())
+  const provider = otherProvider ?? (await stripeProvider(config, log, stops))
 
   const deps: Deps = {
     config,
@@ -96,6 +95,18 @@ async function start(
   if (config.roles.worker) stops.push(startWorkers(deps))
   const url = config.roles.api ? await listen(deps, stops) : undefined
   return { url, deps }
+}
+
+/** Stripe, or the simulator where no key is set. */
+async function stripeProvider(config: Config, log: Logger, stops: (() => Promise<void>)[]): Promise<PaymentProvider> {
+  const stripe = config.stripe ?? (await simulator(config, log, stops))
+  const provider = createStripeProvider({
+    secretKey: stripe.secretKey,
+    apiBase: stripe.apiBase ?? 'https://api.stripe.com',
+    onAlert: (reason) => log.error({ reason }, 'the payment provider refuses our credentials'),
+  })
+  stops.push(async () => provider.close())
+  return provider
 }
 
 async function listen(deps: Deps, stops: (() => Promise<void>)[]): Promise<string> {
