@@ -173,10 +173,12 @@ export interface NotSent {
 export interface Unknown {
   kind: 'unknown'
   /** A closed vocabulary that is kept as the order's `reconcile_reason`, e.g. `timeout`, `connection_lost`,
-   * `provider_error`, `key_in_use`, `idempotency_error`, `processing`, `unreadable_answer`. */
+   * `provider_error`, `key_in_use`, `idempotency_error`, `processing`, `unreadable_answer`, `provider_rejected` (a refusal
+   * that is no decline), `several_payments` (of one order), `unexpected_error` (a fault of ours). */
   reason: string
-  /** The same call again, with the same key, may bring a definite outcome soon. False for a replayed 5xx (a key
-   * replays its first answer for ever, so only a look-up tells), `processing` and `idempotency_error`. */
+  /** The same call again, with the same key, may bring a definite outcome soon. False for a 5xx that is a replay or that
+   * the provider says will be replayed (a key replays its first answer for ever, so only a look-up tells), `processing`
+   * and `idempotency_error`. */
   worthRetrying: boolean
   /** The provider replayed a stored 5xx: sending again is pointless for good. */
   replayedFailure: boolean

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import Stripe from 'stripe'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type {
   CaptureRequest,
@@ -10,6 +11,7 @@ import type {
   RefundRequest,
 } from '../../src/provider/port.ts'
 import { createStripeProvider } from '../../src/provider/stripe.ts'
+import { readStripeEvent } from '../../src/provider/stripe-webhook.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/server.ts'
 
 type Provider = ReturnType<typeof createStripeProvider>
@@ -411,14 +413,14 @@ describe('against the simulator', () => {
     expect(await booked(request)).toHaveLength(1)
   })
 
-  test('a 500 is worth sending again, a replayed 500 is not, and a look-up tells', async () => {
+  test('a 500 that is stored under the key is not worth sending again, and a look-up tells', async () => {
     const createdFrom = new Date()
     await fault({ path: '/v1/payment_intents', fault: 'error_after' })
     const { request, outcome } = await charge()
     expect(outcome).toMatchObject({
       kind: 'unknown',
       reason: 'provider_error',
-      worthRetrying: true,
+      worthRetrying: false,
       replayedFailure: false,
     })
     const again = await setting.provider.charge(request, limits)
@@ -627,6 +629,28 @@ describe('against the simulator', () => {
     const search = { target: setting.target, metadata: request.metadata, createdFrom, createdTo: new Date() }
     const { outcome } = await setting.provider.find(search, limits)
     expect(outcome).toMatchObject({ kind: 'unknown', reason: 'several_payments', worthRetrying: false })
+  })
+
+  test('every notification of such a life is read', async () => {
+    const { intentId } = paymentIn((await charge({ capture: 'manual' })).outcome)
+    const { provider, target } = setting
+    const request = { target, intentId, amount: 700, currency: 'EUR', providerKey: randomUUID() }
+    await provider.capture(request, limits)
+    await control('POST', '/refunds', { payment_intent: intentId, amount: 100 })
+    await control('POST', '/disputes', { payment_intent: intentId, amount: 50 })
+    await charge({ paymentMethod: 'pm_card_chargeDeclined' })
+    const { data } = (await control('GET', '/events')) as {
+      data: { id: string; data: { object: { object: string } } }[]
+    }
+    const kinds = new Set<string>()
+    for (const event of data) {
+      const payload = JSON.stringify(event)
+      const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: 'whsec_test' })
+      const read = readStripeEvent(Buffer.from(payload), header, ['whsec_test'], new Date())
+      expect(read).toMatchObject({ id: event.id, object: event.data.object.object, readable: true })
+      if (read.intentId === intentId) kinds.add(read.object)
+    }
+    expect([...kinds].sort()).toEqual(['charge', 'dispute', 'payment_intent', 'refund'])
   })
 
   test('who we are is asked once, and again only after a failure', async () => {
