@@ -5,9 +5,7 @@ import {
   type Driver,
   type IsolationLevel,
   Kysely,
-  PostgresAdapter,
   PostgresDialect,
-  type PostgresDialectConfig,
   PostgresDriver,
   type Transaction,
   type TransactionSettings,
@@ -71,10 +69,10 @@ export class DatabasePool extends pg.Pool {
       `set local lock_timeout = ${options.lockTimeoutMs ?? 5_000}`,
       `set local idle_in_transaction_session_timeout = ${options.idleInTransactionTimeoutMs ?? 15_000}`,
     ].join('; ')
-    // An `error` event without a listener ends the process: the pool's are those of free connections, a connection's
-    // own arrive here while it is in use.
-    this.on('error', onConnectionError)
+    // An `error` event without a listener ends the process. Each comes from a connection; the pool repeats those of
+    // free ones.
     this.on('connect', (client) => client.on('error', onConnectionError))
+    this.on('error', () => {})
   }
 }
 
@@ -122,19 +120,15 @@ function retryDelayMsMax(attempt: number): number {
 }
 
 class LimitedDialect extends PostgresDialect {
-  readonly #config: PostgresDialectConfig & { pool: DatabasePool }
+  readonly #pool: DatabasePool
 
   constructor(pool: DatabasePool) {
     super({ pool })
-    this.#config = { pool }
+    this.#pool = pool
   }
 
   override createDriver(): Driver {
-    return new LimitedDriver(this.#config.pool)
-  }
-
-  override createAdapter(): PostgresAdapter {
-    return new PostgresAdapter()
+    return new LimitedDriver(this.#pool)
   }
 }
 

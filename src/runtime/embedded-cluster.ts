@@ -96,7 +96,8 @@ async function initdb(
   if ((await initdb.exited) === 0) return
   throw new Error(
     `could not make a database in ${data}, because initdb ended with:\n${initdb.lastLines.join('\n')}\n` +
-      'The embedded Postgres needs a Linux with glibc or macOS; with DATABASE_URL a Postgres of your own is used',
+      'The embedded Postgres needs macOS or a Linux with glibc, and a user whom the system knows by name; ' +
+      'with DATABASE_URL a Postgres of your own is used',
   )
 }
 
