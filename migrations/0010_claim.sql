@@ -2,9 +2,9 @@
 -- It is a function because a group has to be admitted item by item against the stock less the items before it, under
 -- locks taken in one order (keys, carts, products by SKU, customers), and because one round trip is all it may cost.
 --
--- Planner settings on the functions: a plan made while the tables are empty reads them whole, and a session keeps that
--- plan for good. With these, the plan does not depend on statistics. They are in PL/pgSQL, which plans once per session on
--- every version of Postgres.
+-- No plan in here may depend on statistics: on fresh tables they are wrong, and a session keeps its plan for good. So every
+-- row is fetched by its whole key, through `= ANY (keys)`, a scalar subquery or a LATERAL with LIMIT 1, never through a
+-- join that could be planned as a scan of the tenant's rows; and the plans are generic, made once per session.
 
 CREATE TYPE checkout_quote AS (
   item_key text,
@@ -23,7 +23,7 @@ CREATE TYPE checkout_quote AS (
 -- Price a group of items at today's catalog. Says nothing of the items before it in the group.
 CREATE FUNCTION quote_checkouts(p_tenant text, p_items jsonb) RETURNS SETOF checkout_quote
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -37,7 +37,9 @@ BEGIN
            p.name, p.unit_price, p.currency, p.available
     FROM item
     CROSS JOIN LATERAL jsonb_array_elements(item.items) WITH ORDINALITY AS l(v, n)
-    LEFT JOIN products p ON p.tenant_id = p_tenant AND p.sku = l.v->>'sku'
+    LEFT JOIN LATERAL (
+      SELECT * FROM products WHERE tenant_id = p_tenant AND sku = l.v->>'sku' LIMIT 1
+    ) p ON true
   ), by_sku AS (
     SELECT key, sku, sum(quantity)::bigint AS quantity, min(available) AS available FROM line GROUP BY key, sku
   ), stock AS (
@@ -90,7 +92,7 @@ $$;
 CREATE FUNCTION read_attempts(p_tenant text, p_keys text[])
 RETURNS TABLE (item_key text, attempt jsonb, response_body text, order_row jsonb)
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -101,9 +103,9 @@ BEGIN
       'digest', encode(a.digest, 'base64'), 'digest_tags', a.digest_tags, 'digest_secret_id', a.digest_secret_id,
       'response_status', a.response_status, 'swept', a.swept_at IS NOT NULL),
     a.response_body,
-    to_jsonb(o)
+    CASE WHEN a.state <> 'settled' THEN
+      (SELECT to_jsonb(o) FROM orders o WHERE o.tenant_id = p_tenant AND o.order_id = a.object_id) END
   FROM attempts a
-  LEFT JOIN orders o ON a.state <> 'settled' AND o.tenant_id = a.tenant_id AND o.order_id = a.object_id
   WHERE a.tenant_id = p_tenant AND a.key = ANY (p_keys);
 END
 $$;
@@ -118,7 +120,7 @@ $$;
 CREATE FUNCTION claim_checkouts(p_tenant text, p_items jsonb, p_lease_ms double precision, p_expiry_ms double precision)
 RETURNS TABLE (item_key text, outcome text, refusal text, refusal_detail jsonb, attempt jsonb, response_body text, order_row jsonb)
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -130,6 +132,7 @@ DECLARE
   v_quote checkout_quote;
   v_taken jsonb := '{}';
   v_short jsonb;
+  v_skus text[];
   v_lease_ends timestamptz;
 BEGIN
   -- Keys that have been seen: a repeat ends here, having read one index and written nothing.
@@ -201,9 +204,15 @@ BEGIN
         SELECT i->>'key', CASE WHEN c.cart_id IS NULL THEN 'again' ELSE 'cart_taken' END,
                NULL, NULL::jsonb, to_jsonb(a) - 'response_body' - 'digest', NULL, to_jsonb(o)
         FROM jsonb_array_elements(v_items) AS i
-        LEFT JOIN carts c ON c.tenant_id = p_tenant AND c.cart_id = i->>'cart_id'
-        LEFT JOIN orders o ON o.tenant_id = p_tenant AND o.order_id = c.order_id
-        LEFT JOIN attempts a ON a.tenant_id = p_tenant AND a.key = c.attempt_key
+        LEFT JOIN LATERAL (
+          SELECT * FROM carts WHERE tenant_id = p_tenant AND cart_id = i->>'cart_id' LIMIT 1
+        ) c ON true
+        LEFT JOIN LATERAL (
+          SELECT * FROM orders WHERE tenant_id = p_tenant AND order_id = c.order_id LIMIT 1
+        ) o ON true
+        LEFT JOIN LATERAL (
+          SELECT * FROM attempts WHERE tenant_id = p_tenant AND key = c.attempt_key LIMIT 1
+        ) a ON true
         WHERE i->>'key' = ANY (v_gone);
       DELETE FROM attempts a WHERE a.tenant_id = p_tenant AND a.key = ANY (v_gone);
       v_items := items_without(v_items, v_gone);
@@ -244,8 +253,9 @@ BEGIN
       v_gone := v_gone || v_quote.item_key;
     END LOOP;
     IF v_gone <> '{}' THEN
-      DELETE FROM carts c USING jsonb_array_elements(v_items) AS i
-        WHERE c.tenant_id = p_tenant AND c.cart_id = i->>'cart_id' AND i->>'key' = ANY (v_gone);
+      DELETE FROM carts c WHERE c.tenant_id = p_tenant AND c.cart_id = ANY (ARRAY(
+        SELECT i->>'cart_id' FROM jsonb_array_elements(v_items) AS i
+        WHERE i ? 'cart_id' AND i->>'key' = ANY (v_gone)));
       DELETE FROM attempts a WHERE a.tenant_id = p_tenant AND a.key = ANY (v_gone);
       v_items := items_without(v_items, v_gone);
       IF v_items IS NULL THEN RETURN; END IF;
@@ -254,10 +264,11 @@ BEGIN
   END IF;
 
   -- Everything is decided: write.
-  UPDATE products p SET available = p.available - d.quantity, updated_at = now()
+  SELECT array_agg(d.sku), jsonb_object_agg(d.sku, d.quantity) INTO v_skus, v_taken
     FROM (SELECT d.sku, sum(d.quantity) AS quantity
-          FROM unnest(v_quotes) q, unnest(q.skus, q.quantities) AS d(sku, quantity) GROUP BY d.sku) d
-    WHERE p.tenant_id = p_tenant AND p.sku = d.sku;
+          FROM unnest(v_quotes) q, unnest(q.skus, q.quantities) AS d(sku, quantity) GROUP BY d.sku) d;
+  UPDATE products p SET available = p.available - (v_taken->>p.sku)::bigint, updated_at = now()
+    WHERE p.tenant_id = p_tenant AND p.sku = ANY (v_skus);
 
   INSERT INTO customers (tenant_id, customer_id, email, name)
     SELECT DISTINCT ON (i.email COLLATE "C") p_tenant, i.customer_id, i.email, i.name
@@ -279,14 +290,13 @@ BEGIN
         customer_id, cart_id, shipping_address, metadata, payment_method, provider_account, connected_account, livemode,
         api_version, parameter_version, last_send_before, next_ask_at, expires_at)
       SELECT p_tenant, i.order_id, i.key, i.kind, 'pending', q.currency, q.total, i.capture, q.lines,
-        c.customer_id, i.cart_id, i.shipping_address, i.metadata, i.payment_method, i.account, i.connected_account,
+        (SELECT c.customer_id FROM customers c WHERE c.tenant_id = p_tenant AND c.email = i.email), i.cart_id, i.shipping_address, i.metadata, i.payment_method, i.account, i.connected_account,
         i.livemode, i.api_version, i.parameter_version, v_lease_ends, v_lease_ends,
         clock_timestamp() + p_expiry_ms * interval '1 ms'
       FROM jsonb_to_recordset(v_items) AS i(key text, kind text, order_id text, email text, capture text, cart_id text,
              shipping_address jsonb, metadata jsonb, payment_method text, account text, connected_account text,
              livemode boolean, api_version text, parameter_version smallint)
       JOIN unnest(v_quotes) q ON q.item_key = i.key
-      JOIN customers c ON c.tenant_id = p_tenant AND c.email = i.email
       RETURNING o.*
     )
     SELECT made.attempt_key, 'claimed', NULL, NULL::jsonb, NULL::jsonb, NULL, to_jsonb(made) FROM made;
