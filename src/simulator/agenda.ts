@@ -21,10 +21,13 @@ export class Agenda {
       this.#timers.delete(record.id)
     }
     if (at === undefined || at - Date.now() > timeoutMax) return
-    const timer = setTimeout(() => {
-      this.#timers.delete(record.id)
-      this.#run(record.id)
-    }, at - Date.now())
+    const timer = setTimeout(
+      () => {
+        this.#timers.delete(record.id)
+        this.#run(record.id)
+      },
+      Math.max(at - Date.now(), 0),
+    )
     this.#timers.set(record.id, { at, timer: timer.unref() })
   }
 

@@ -21,6 +21,29 @@ export type Entry = {
   delivered?: string[]
 }
 
+/** An entry as it is written: the body of the answer stands behind a tab, since escaping it once more would cost as much
+ * as all the rest, and an event names its subject where that is the record as it stands in the same entry. */
+function toLine(entry: Entry): string {
+  const { answer, events, records } = entry
+  const named = events?.map((event) =>
+    records?.includes(event.subject as Subject) ? { ...event, subject: (event.subject as Subject).id } : event,
+  )
+  const { body, ...rest } = answer ?? {}
+  const head = JSON.stringify({ ...entry, ...(named ? { events: named } : {}), ...(answer ? { answer: rest } : {}) })
+  return answer ? `${head}\t${body}\n` : `${head}\n`
+}
+
+function fromLine(line: string): Entry {
+  const tab = line.indexOf('\t')
+  const entry = JSON.parse(tab < 0 ? line : line.slice(0, tab)) as Entry
+  if (entry.answer) entry.answer.body = line.slice(tab + 1)
+  for (const event of entry.events ?? []) {
+    if (typeof event.subject !== 'string') continue
+    event.subject = entry.records?.find((record) => record.id === (event.subject as unknown)) as Subject
+  }
+  return entry
+}
+
 /** Reads a journal. A torn last line is what a kill leaves behind: it was never answered, so it is dropped.
  * Throws where any other line is unreadable. */
 export async function* readJournal(path: string): AsyncGenerator<Entry> {
@@ -32,7 +55,7 @@ export async function* readJournal(path: string): AsyncGenerator<Entry> {
     if (torn !== undefined) throw new Error(`${path}: line ${torn} is not readable; move the file away to start empty`)
     let entry: Entry | undefined
     try {
-      entry = JSON.parse(line) as Entry
+      entry = fromLine(line)
     } catch {
       torn = number
     }
@@ -58,7 +81,7 @@ export class Journal {
     const fd = openSync(fresh, 'w')
     let batch = ''
     for (const entry of compacted) {
-      batch += `${JSON.stringify(entry)}\n`
+      batch += toLine(entry)
       if (batch.length < 1_000_000) continue
       writeSync(fd, batch)
       batch = ''
@@ -71,7 +94,7 @@ export class Journal {
   }
 
   append(entry: Entry): void {
-    this.#write(`${JSON.stringify(entry)}\n`)
+    this.#write(toLine(entry))
   }
 
   empty(): void {

@@ -6,13 +6,15 @@ let used = pool.length
 
 /** A Stripe-looking id: the prefix and `length` letters and digits. Ids need only be unique, so the slight bias of `% 62` is harmless. */
 export function newId(prefix: string, length = 24): string {
-  if (used + length > pool.length) {
-    randomFillSync(pool)
-    used = 0
-  }
-  let id = prefix
-  for (let i = 0; i < length; i++) id += alphabet[(pool[used++] ?? 0) % 62]
-  return id
+  if (used + length > pool.length) refill()
+  used += length
+  return prefix + pool.toString('latin1', used - length, used)
+}
+
+function refill(): void {
+  randomFillSync(pool)
+  for (let at = 0; at < pool.length; at++) pool[at] = alphabet.charCodeAt((pool[at] ?? 0) % 62)
+  used = 0
 }
 
 export type Random = () => number

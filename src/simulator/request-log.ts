@@ -16,7 +16,7 @@ export type LoggedRequest = {
   fault: string | null
 }
 
-const keptMax = 10_000
+const keptMax = 5000
 
 /** The latest calls of the API. */
 export class RequestLog {
