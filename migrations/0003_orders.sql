@@ -85,7 +85,7 @@ CREATE TABLE order_transitions (
   at timestamptz NOT NULL DEFAULT clock_timestamp(),
   from_status text COLLATE "C" NOT NULL,
   to_status text COLLATE "C" NOT NULL,
-  -- answer, repeat, recovery, notification, expiry, customer or operator.
+  -- answer, repeat, recovery, notification, expiry, customer, merchant or operator.
   cause text COLLATE "C" NOT NULL,
   -- The request, event or operator that brought it.
   actor text,

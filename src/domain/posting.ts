@@ -14,6 +14,10 @@ const accounts = {
   refund: { debit: 'refunds', credit: 'provider_balance' },
   /** A refund that failed after it was booked. Business id: the refund. */
   refund_reversal: { debit: 'provider_balance', credit: 'refunds' },
+  /** Money that the customer's bank took back. Business id: the dispute. */
+  dispute_withdrawn: { debit: 'disputes', credit: 'provider_balance' },
+  /** The same given back, as the dispute was won. Business id: the dispute. */
+  dispute_reinstated: { debit: 'provider_balance', credit: 'disputes' },
 } as const
 
 export type TransferKind = keyof typeof accounts

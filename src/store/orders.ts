@@ -9,7 +9,7 @@ import { type OrderJson, orderFromJson } from './order-json.ts'
 import type { Tables } from './tables.ts'
 
 /** Who or what brought a change. */
-export type Cause = 'answer' | 'repeat' | 'recovery' | 'notification' | 'expiry' | 'customer' | 'operator'
+export type Cause = 'answer' | 'repeat' | 'recovery' | 'notification' | 'expiry' | 'customer' | 'merchant' | 'operator'
 
 /** What is to become of an order. Applied only where it still has a status in `from`. */
 export interface Settlement {
@@ -18,7 +18,8 @@ export interface Settlement {
   key: string
   from: readonly OrderStatus[]
   to: OrderStatus
-  /** The decision was made from ignorance: apply it only while this lease holds. */
+  /** The decision was made from ignorance: apply it only while this lease holds or, without one, nobody's does. */
+  guarded: boolean
   leaseToken?: string
   /** Becomes `updated_at`. */
   at: Date
@@ -27,12 +28,15 @@ export interface Settlement {
   attemptState?: 'resumable' | 'open' | 'settled'
   answer?: { status: number; body: string }
   transition: { cause: Cause; actor: string | null; reason: string | null }
-  calls: readonly ProviderCall[]
+  calls: readonly IdentifiedCall[]
   transfers: readonly Transfer[]
   jobs: readonly Job[]
   /** Give back stock and cart. */
   endsUnpaid: boolean
 }
+
+/** A call with an id of its own, so that keeping it twice is keeping it once. */
+export type IdentifiedCall = ProviderCall & { id: string }
 
 /** Absent facts stay as they are, but `client_secret` and `reconcile_reason`, which every settlement says anew. */
 export interface OrderFacts {
@@ -45,7 +49,8 @@ export interface OrderFacts {
   captured?: number
   maybe_sent?: boolean
   send_is_pointless?: boolean
-  last_send_before?: Date
+  /** Whoever held the lease sends no more: `last_send_before` becomes now, by the database's clock. */
+  sends_have_ended?: true
   cancel_requested_at?: Date
   reconcile_reason?: string
   next_ask_in_ms?: number
@@ -101,6 +106,7 @@ function settlementJson(item: Settlement): Record<string, unknown> {
     key: item.key,
     from: item.from,
     to: item.to,
+    guarded: item.guarded,
     lease_token: item.leaseToken,
     at: item.at,
     facts: item.facts,

@@ -1,9 +1,12 @@
 /** Kysely's view of the tables; the migrations say what they mean. */
 import type { ColumnType, Generated, JSONColumnType } from 'kysely'
+import type { Dispute } from '../domain/dispute.ts'
 import type { Order } from '../domain/order.ts'
+import type { Refund } from '../domain/refund.ts'
 
 type Json<T> = JSONColumnType<T & object>
 type Defaulted<T> = ColumnType<T, T | undefined, T>
+type WithDefaults<Row, Columns extends keyof Row> = Omit<Row, Columns> & { [C in Columns]: Defaulted<Row[C]> }
 
 export interface Tables {
   tenants: {
@@ -130,4 +133,44 @@ export interface Tables {
     hold_amount: number
     created_at: Generated<Date>
   }
+  provider_events: {
+    provider: string
+    event_id: string
+    type: string
+    account: string | null
+    livemode: boolean
+    created_at: Date
+    object: string
+    readable: boolean
+    intent_id: string | null
+    charge_id: string | null
+    refund_id: string | null
+    dispute_id: string | null
+    status: string | null
+    amount: number | null
+    amount_captured: number | null
+    currency: string | null
+    decline_code: string | null
+    tenant_id: string | null
+    order_id: string | null
+    state: 'waiting' | 'done' | 'ignored' | 'foreign' | 'mismatched'
+    reason: string | null
+    received_at: Generated<Date>
+    handled_at: Date | null
+  }
+  hold_endings: {
+    tenant_id: string
+    order_id: string
+    action: 'capture' | 'cancel'
+    amount: number
+    ended_at: Date | null
+    next_ask_at: Date
+    asks: Defaulted<number>
+    created_at: Generated<Date>
+  }
+  refunds: WithDefaults<
+    Refund,
+    'failure_code' | 'maybe_sent' | 'send_is_pointless' | 'doubt' | 'asks' | 'created_at' | 'updated_at'
+  >
+  disputes: WithDefaults<Dispute, 'created_at' | 'updated_at'>
 }
