@@ -5,7 +5,7 @@ import type { Config } from './config.ts'
 import type { DigestSecrets } from './domain/digest.ts'
 import type { AttemptWatch } from './flows/attempt-watch.ts'
 import type { Twins } from './flows/twins.ts'
-import type { PaymentProvider } from './provider/port.ts'
+import type { NotificationReader, PaymentProvider } from './provider/port.ts'
 import type { DatabasePool } from './runtime/database.ts'
 import type { Gate } from './runtime/gate.ts'
 import type { Claim, ClaimItem } from './store/attempts.ts'
@@ -18,6 +18,7 @@ export interface Deps {
   pool: DatabasePool
   db: Kysely<Tables>
   provider: PaymentProvider
+  notifications: NotificationReader
   digests: DigestSecrets
   /** Claim one attempt; those that arrive together share a statement and a commit. */
   claim(item: ClaimItem): Promise<Claim>

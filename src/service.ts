@@ -12,6 +12,7 @@ import { groupedClaims, groupedSettles } from './flows/grouping.ts'
 import { Twins } from './flows/twins.ts'
 import type { PaymentProvider } from './provider/port.ts'
 import { createStripeProvider } from './provider/stripe.ts'
+import { stripeNotifications } from './provider/stripe-webhook.ts'
 import { createDatabase, createPool } from './runtime/database.ts'
 import { startEmbeddedPostgres } from './runtime/embedded.ts'
 import { Gate } from './runtime/gate.ts'
@@ -84,6 +85,7 @@ async function start(
     pool,
     db,
     provider,
+    notifications: stripeNotifications(config.stripe?.webhookSecrets ?? simulatorWebhookSecrets),
     digests: new DigestSecrets(await digestSecrets(config)),
     claim: groupedClaims(pool, config),
     settle: groupedSettles(pool),

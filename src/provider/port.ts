@@ -278,6 +278,16 @@ export interface ProviderEvent {
   disputeReason: string | null
 }
 
+/** Reads what the provider sends by itself. */
+export interface NotificationReader {
+  /** The provider's name in the inbox's path and rows. */
+  provider: string
+  /** The header that carries the signature, in lower case. */
+  signatureHeader: string
+  /** Throws `WebhookSignatureInvalid` or `WebhookUnreadable`. */
+  read(rawBody: Buffer, signature: string | undefined, now: Date): ProviderEvent
+}
+
 /** Nobody who knows the secret has signed this, or not lately: it is to be refused. */
 export class WebhookSignatureInvalid extends Error {
   override name = 'WebhookSignatureInvalid'

@@ -1,6 +1,15 @@
 import Stripe from 'stripe'
-import { type ProviderEvent, WebhookSignatureInvalid, WebhookUnreadable } from './port.ts'
+import { type NotificationReader, type ProviderEvent, WebhookSignatureInvalid, WebhookUnreadable } from './port.ts'
 import { readCharge, readDispute, readEvent, readPayment, readRefund } from './stripe-shapes.ts'
+
+/** Reads notifications that one of the endpoint's secrets has signed. */
+export function stripeNotifications(secrets: readonly string[]): NotificationReader {
+  return {
+    provider: 'stripe',
+    signatureHeader: 'stripe-signature',
+    read: (rawBody, signature, now) => readStripeEvent(rawBody, signature, secrets, now),
+  }
+}
 
 /**
  * Reads a notification of Stripe (https://docs.stripe.com/webhooks/signature).
@@ -12,7 +21,7 @@ import { readCharge, readDispute, readEvent, readPayment, readRefund } from './s
 export function readStripeEvent(
   rawBody: Buffer,
   signatureHeader: string | undefined,
-  secrets: string[],
+  secrets: readonly string[],
   now: Date,
   toleranceSeconds = 300,
 ): ProviderEvent {
