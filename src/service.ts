@@ -22,6 +22,7 @@ import { startSimulatorProcess } from './simulator-process.ts'
 import { seedDemo } from './store/demo.ts'
 import type { Tables } from './store/tables.ts'
 import { recoverOrders } from './workers/recover-orders.ts'
+import { runJobs } from './workers/run-jobs.ts'
 
 export interface Service {
   /** Where the API listens; undefined without the role. */
@@ -125,10 +126,13 @@ async function listen(deps: Deps, stops: (() => Promise<void>)[]): Promise<strin
 }
 
 function startWorkers(deps: Deps): () => Promise<void> {
+  const stopping = new AbortController()
   const loops: Loop[] = [
+    startLoop('run-jobs', deps.config.workerPollMs, deps.log, () => runJobs(deps, stopping.signal)),
     startLoop('recover-orders', deps.config.recoveryIntervalMs, deps.log, () => recoverOrders(deps)),
   ]
   return async () => {
+    stopping.abort()
     await Promise.all(loops.map((loop) => loop.stop()))
   }
 }

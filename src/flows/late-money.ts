@@ -1,0 +1,131 @@
+/**
+ * Gives back money that arrived for an order which does not wait for it: once, keyed by the payment.
+ *
+ *   booked already?    the ledger keeps it for good, longer than the provider keeps keys
+ *   made already?      the payment's refunds at the provider, ours and those made in its dashboard
+ *   refund the rest    under a key made from the payment's id
+ *   book               with the job's end, once the provider says that it has succeeded
+ *
+ * More than was paid can never go back: what is asked for is all of it, and the provider refuses the rest.
+ */
+import type { Deps } from '../deps.ts'
+import type { Order } from '../domain/order.ts'
+import { transfer } from '../domain/posting.ts'
+import type { ProviderCall, ProviderRefund, RefundOutcome } from '../provider/port.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
+import { transaction } from '../runtime/database.ts'
+import { bookLateRefund, flagOrder, lateRefundIsBooked } from '../store/late-money.ts'
+import { recordCalls } from '../store/orders.ts'
+import { needConfigured, orderOf } from './closing.ts'
+import { amountOf, type JobEnd, JobFailure, type JobRun, textOf } from './job-run.ts'
+import { ask, targetOf } from './provider-calls.ts'
+
+/** Banks take hours or days over a pending refund. */
+const lookAgainMs = 10 * 60_000
+
+/** What marks a refund at the provider as ours for this payment. */
+export function lateRefundMark(intentId: string): string {
+  return `late:${intentId}`
+}
+
+/** Job `refund_late_payment`; its business id is the payment, its payload what arrived. */
+export async function refundLatePayment(deps: Deps, run: JobRun): Promise<JobEnd> {
+  const { job } = run
+  const intentId = job.businessId
+  const amount = amountOf(job, 'amount')
+  const order = await orderOf(deps, job.tenantId, textOf(job, 'order_id'))
+  if (await lateRefundIsBooked(deps.db, job.tenantId, intentId)) return 'done'
+  await needConfigured(deps, order)
+
+  const calls: ProviderCall[] = []
+  try {
+    const status = await refundAll(deps, run, order, { intentId, amount, currency: textOf(job, 'currency') }, calls)
+    await checkpoint('late_money.asked')
+    if (status === 'pending') return { later: 'refund_pending', inMs: lookAgainMs }
+  } catch (error) {
+    if (error instanceof JobFailure && error.isFinal) await flagOrder(deps.db, order, `late_${error.reason}`)
+    throw error
+  } finally {
+    await recordCalls(deps.db, order.tenant_id, order.order_id, calls)
+  }
+  await transaction(deps.db, async (tx) => {
+    await bookLateRefund(tx, order, transfer('late_refund', intentId, amount, textOf(job, 'currency')))
+    await run.finish(tx)
+  })
+  return 'finished'
+}
+
+interface LatePayment {
+  intentId: string
+  /** Minor units. */
+  amount: number
+  currency: string
+}
+
+/** `succeeded` where all of it has gone back. */
+async function refundAll(
+  deps: Deps,
+  { deadline }: JobRun,
+  order: Order,
+  { intentId, amount, currency }: LatePayment,
+  calls: ProviderCall[],
+): Promise<'succeeded' | 'pending'> {
+  const listed = await ask(deps, deadline, (limits) => deps.provider.listRefunds(targetOf(order), intentId, limits))
+  calls.push(...listed.calls)
+  if (listed.outcome.kind !== 'listed') throw failureOf(listed.outcome)
+  const mark = lateRefundMark(intentId)
+  const { items } = listed.outcome
+  const rest = amount - sumOf(items.filter((refund) => refund.status !== 'failed'))
+  if (rest <= 0) return items.some((refund) => refund.status === 'pending') ? 'pending' : 'succeeded'
+  // The bank has sent it back. Another try would end like that, so a person finds another way.
+  if (items.some((refund) => refund.metadata.refund === mark && refund.status === 'failed')) throw refundFailed()
+
+  await checkpoint('late_money.refunding')
+  const { outcome, calls: sent } = await ask(deps, deadline, (limits) =>
+    deps.provider.refund(
+      {
+        target: targetOf(order),
+        intentId,
+        amount: rest,
+        currency,
+        // One key never stands for two amounts.
+        providerKey: rest === amount ? mark : `${mark}:${rest}`,
+        metadata: { tenant: order.tenant_id, order: order.order_id, refund: mark },
+      },
+      limits,
+    ),
+  )
+  calls.push(...sent)
+  switch (outcome.kind) {
+    case 'succeeded':
+      return items.some((refund) => refund.status === 'pending') ? 'pending' : 'succeeded'
+    case 'pending':
+      return 'pending'
+    case 'failed':
+      throw refundFailed()
+    default:
+      throw failureOf(outcome)
+  }
+}
+
+function refundFailed(): JobFailure {
+  return new JobFailure('refund_failed', { isFinal: true })
+}
+
+function failureOf(outcome: Exclude<RefundOutcome, { refund: ProviderRefund }>): JobFailure {
+  switch (outcome.kind) {
+    case 'unknown':
+      return new JobFailure(outcome.reason)
+    case 'not_sent':
+      return new JobFailure('not_reached')
+    case 'rejected':
+      // Perhaps refunded meanwhile by somebody else: the next run's list tells.
+      return new JobFailure('refund_rejected')
+    case 'absent':
+      return new JobFailure('refund_missing')
+  }
+}
+
+function sumOf(refunds: readonly ProviderRefund[]): number {
+  return refunds.reduce((sum, refund) => sum + refund.amount, 0)
+}

@@ -1,0 +1,151 @@
+/** Jobs as workers see them: taken under a lease, ended by whoever holds it. */
+import { type Kysely, sql, type Transaction, type UpdateObject } from 'kysely'
+import type pg from 'pg'
+import type { Job } from './orders.ts'
+import type { Tables } from './tables.ts'
+
+/** A job that this process has taken, until its lease ends. */
+export interface TakenJob {
+  tenantId: string
+  topic: string
+  /** The business fact; constant however often the job runs. */
+  businessId: string
+  payload: Record<string, unknown>
+  /** Runs that were begun, this one included. */
+  attempts: number
+  leaseToken: string
+}
+
+/** What a worker has room for, of one topic. */
+export interface Lane {
+  topic: string
+  /** Jobs at most. */
+  slots: number
+  /** Of one tenant at most, those in `busy` included. */
+  share: number
+  /** Where the walk from tenant to tenant begins. */
+  after: string
+  /** How many of each tenant's run here already. */
+  busy: Readonly<Record<string, number>>
+}
+
+/** Where the next walk begins; `wentRound`: every tenant with work of the topic was looked at. */
+export interface LaneEnd {
+  after: string
+  wentRound: boolean
+}
+
+interface TakenRow {
+  lane: string
+  next_after: string
+  went_round: boolean
+  job: { tenant_id: string; topic: string; business_id: string; payload: object; attempts: number } | null
+}
+
+/** Takes due jobs in one statement. They come back by themselves once `leaseMs` is over. */
+export async function takeJobs(
+  pool: pg.Pool,
+  lanes: readonly Lane[],
+  { leaseToken, leaseMs, tenantsMax }: { leaseToken: string; leaseMs: number; tenantsMax: number },
+): Promise<{ jobs: TakenJob[]; ends: Map<string, LaneEnd> }> {
+  const { rows } = await pool.query<TakenRow>('SELECT * FROM take_jobs($1, $2, $3, $4)', [
+    JSON.stringify(lanes),
+    leaseToken,
+    leaseMs,
+    tenantsMax,
+  ])
+  const jobs: TakenJob[] = []
+  const ends = new Map<string, LaneEnd>()
+  for (const { lane, next_after, went_round, job } of rows) {
+    if (job === null) ends.set(lane, { after: next_after, wentRound: went_round })
+    else
+      jobs.push({
+        tenantId: job.tenant_id,
+        topic: job.topic,
+        businessId: job.business_id,
+        payload: job.payload as Record<string, unknown>,
+        attempts: job.attempts,
+        leaseToken,
+      })
+  }
+  return { jobs, ends }
+}
+
+/** Another worker has taken the job, or a person has decided about it: whoever throws this must leave no effect. */
+export class JobLeaseLost extends Error {
+  override name = 'JobLeaseLost'
+}
+
+/** Ends jobs of one tenant and topic, in the transaction of their effect. Throws `JobLeaseLost` unless every one is still held. */
+export async function finishJobs(tx: Transaction<Tables>, jobs: readonly TakenJob[]): Promise<void> {
+  const [first] = jobs
+  if (first === undefined) return
+  const { numUpdatedRows } = await tx
+    .updateTable('jobs')
+    .set({ state: 'done', lease_token: null, last_error: null, finished_at: sql`clock_timestamp()` })
+    .where('tenant_id', '=', first.tenantId)
+    .where('topic', '=', first.topic)
+    .where(
+      'business_id',
+      'in',
+      jobs.map((job) => job.businessId),
+    )
+    .where('lease_token', '=', first.leaseToken)
+    .where('state', '=', 'ready')
+    .executeTakeFirst()
+  if (Number(numUpdatedRows) !== jobs.length) throw new JobLeaseLost(`${first.topic} is no longer held`)
+}
+
+/** Ends one job whose effect is kept elsewhere; false where it is no longer held. */
+export async function finishJob(db: Kysely<Tables>, job: TakenJob): Promise<boolean> {
+  return change(db, job, { state: 'done', lease_token: null, last_error: null, finished_at: sql`clock_timestamp()` })
+}
+
+/** Gives the job back, to run again in `inMs`. A run that was no failure does not count. False where it is no longer held. */
+export async function postponeJob(
+  db: Kysely<Tables>,
+  job: TakenJob,
+  { inMs, reason, counts }: { inMs: number; reason: string; counts: boolean },
+): Promise<boolean> {
+  return change(db, job, {
+    run_at: sql`clock_timestamp() + ${inMs}::float8 * interval '1 ms'`,
+    lease_token: null,
+    last_error: reason,
+    ...(counts ? {} : { attempts: sql`attempts - 1` }),
+  })
+}
+
+/** Gives the job up: a person decides. False where it is no longer held. */
+export async function buryJob(db: Kysely<Tables>, job: TakenJob, reason: string): Promise<boolean> {
+  return change(db, job, {
+    state: 'dead',
+    lease_token: null,
+    last_error: reason,
+    finished_at: sql`clock_timestamp()`,
+  })
+}
+
+async function change(db: Kysely<Tables>, job: TakenJob, set: UpdateObject<Tables, 'jobs'>): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('jobs')
+    .set(set)
+    .where('tenant_id', '=', job.tenantId)
+    .where('topic', '=', job.topic)
+    .where('business_id', '=', job.businessId)
+    .where('lease_token', '=', job.leaseToken)
+    .where('state', '=', 'ready')
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+/** Writes jobs in the transaction of the fact that they follow from; a fact that has its job gets no second one. */
+export async function enqueueJobs(tx: Transaction<Tables>, tenantId: string, jobs: readonly Job[]): Promise<void> {
+  if (jobs.length === 0) return
+  await tx
+    .insertInto('jobs')
+    .values(
+      jobs.map((job) => ({ ...job, tenant_id: tenantId, lease_token: null, last_error: null, finished_at: null })),
+    )
+    .onConflict((conflict) => conflict.columns(['tenant_id', 'topic', 'business_id']).doNothing())
+    .execute()
+}
