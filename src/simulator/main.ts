@@ -27,14 +27,16 @@ const logger = pino({ name: 'simulator' })
 try {
   const settings = readSettings(process.env)
   const simulator = await startSimulator({ ...settings, logger })
+  const stop = async () => {
+    process.stdin.destroy()
+    await simulator.close()
+    logger.info('simulator stopped')
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop())
+  // A parent that was killed cannot send a signal, but the pipe that it held ends.
+  if (process.env.STOP_WITH_STDIN === 'true') process.stdin.resume().once('end', () => void stop())
   const notifies = settings.webhookUrl !== undefined
   logger.info({ url: simulator.url, stateFile: settings.stateFile, notifies }, 'simulator listens')
-  const stop = () => {
-    void simulator.close().then(() => logger.info('simulator stopped'))
-  }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop)
-  // A parent that was killed cannot send a signal, but the pipe that it held ends.
-  if (process.env.STOP_WITH_STDIN === 'true') process.stdin.once('end', stop).resume()
 } catch (error) {
   logger.fatal(error instanceof Error ? error.message : String(error))
   process.exitCode = 1

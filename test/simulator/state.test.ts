@@ -15,10 +15,13 @@ async function folder(): Promise<string> {
 }
 
 /** The simulator as a process of its own, on a free port. */
-async function spawned(env: Record<string, string>): Promise<{ port: number; url: string; child: ChildProcess }> {
+async function spawned(
+  env: Record<string, string>,
+  stdin: 'ignore' | 'pipe' = 'ignore',
+): Promise<{ port: number; url: string; child: ChildProcess }> {
   const child = spawn(process.execPath, ['src/simulator/main.ts'], {
     env: { SIM_PORT: '0', PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: [stdin, 'pipe', 'inherit'],
   })
   onTestFinished(() => void child.kill('SIGKILL'))
   if (child.stdout === null) throw new Error('the process has no output')
@@ -198,6 +201,20 @@ test('a request from before a reset has no effect after it', async () => {
 test('SIGTERM ends the process cleanly', async () => {
   const { child, port } = await spawned({ DATA_DIR: await folder() })
   await client(port).paymentIntents.create(payment())
+  const exit = ended(child)
+  child.kill('SIGTERM')
+  expect(await exit).toBe(0)
+})
+
+test('where it is told so, the process ends with its stdin', async () => {
+  const { child } = await spawned({ DATA_DIR: await folder(), STOP_WITH_STDIN: 'true' }, 'pipe')
+  const exit = ended(child)
+  child.stdin?.end()
+  expect(await exit).toBe(0)
+})
+
+test('where it holds its stdin, SIGTERM ends the process all the same', async () => {
+  const { child } = await spawned({ DATA_DIR: await folder(), STOP_WITH_STDIN: 'true' }, 'pipe')
   const exit = ended(child)
   child.kill('SIGTERM')
   expect(await exit).toBe(0)
