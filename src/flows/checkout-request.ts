@@ -1,7 +1,7 @@
-/** A checkout as it arrives, and what makes two of them the same. */
+/** What asks for an order as it arrives, and what makes two of them the same. */
 import { digestRequest, type RequestDigest } from '../domain/digest.ts'
 
-export interface CheckoutRequest {
+export interface AttemptRequest {
   tenantId: string
   /** The tenant's own account at the provider. */
   connectedAccount: string | null
@@ -11,6 +11,10 @@ export interface CheckoutRequest {
   /** Method and path as digested. */
   method: string
   path: string
+  body: object
+}
+
+export interface CheckoutRequest extends AttemptRequest {
   body: CheckoutBody
 }
 
@@ -30,7 +34,7 @@ export interface CheckoutBody {
 /** Fields that mean the same when they are left out. */
 const bodyDefaults = { capture: 'automatic', metadata: {} }
 
-/** The digest that identifies a checkout request, with the given secret. */
-export function digestWith(secret: Parameters<typeof digestRequest>[0], request: CheckoutRequest): RequestDigest {
+/** The digest that identifies a request, with the given secret. */
+export function digestWith(secret: Parameters<typeof digestRequest>[0], request: AttemptRequest): RequestDigest {
   return digestRequest(secret, request, bodyDefaults)
 }

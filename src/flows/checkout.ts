@@ -16,7 +16,7 @@ import type { Order } from '../domain/order.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import type { ClaimItem } from '../store/attempts.ts'
 import type { Answer } from './answers.ts'
-import { type CheckoutRequest, digestWith } from './checkout-request.ts'
+import { type AttemptRequest, type CheckoutRequest, digestWith } from './checkout-request.ts'
 import { charge, deadlineFor } from './provider-calls.ts'
 import { configuredTarget } from './provider-target.ts'
 import { refuseCartTaken, refuseClaim } from './refusals.ts'
@@ -24,15 +24,33 @@ import { answerRepeat } from './repeat.ts'
 import { settle } from './settlement.ts'
 
 /** Throws a `Problem` where the attempt is refused; nothing is stored then and the key is free, or says what stands there. */
-export async function checkout(deps: Deps, request: CheckoutRequest): Promise<Answer> {
-  const digest = digestWith(deps.digests.newest, request)
-  const id = `${request.tenantId} ${request.key}`
-  return deps.twins.join(id, digest, deps.config.idempotencyWaitMs, () => attempt(deps, request, digest))
+export function checkout(deps: Deps, request: CheckoutRequest): Promise<Answer> {
+  const { body } = request
+  return chargeOnce(deps, request, {
+    kind: 'checkout',
+    email: body.customer.email,
+    ...(body.customer.name === undefined ? {} : { name: body.customer.name }),
+    items: body.items,
+    ...(body.currency === undefined ? {} : { currency: body.currency }),
+    ...(body.expected_total === undefined ? {} : { expectedTotal: body.expected_total }),
+    capture: body.capture ?? 'automatic',
+    ...(body.cart_id === undefined ? {} : { cartId: body.cart_id }),
+    paymentMethod: body.payment_method,
+    ...(body.shipping_address === undefined ? {} : { shippingAddress: body.shipping_address }),
+    ...(body.metadata === undefined ? {} : { metadata: body.metadata }),
+  })
 }
 
-async function attempt(deps: Deps, request: CheckoutRequest, digest: RequestDigest): Promise<Answer> {
+/** The saga, for an order of any kind. */
+export async function chargeOnce(deps: Deps, request: AttemptRequest, asked: OrderAsked): Promise<Answer> {
+  const digest = digestWith(deps.digests.newest, request)
+  const id = `${request.tenantId} ${request.key}`
+  return deps.twins.join(id, digest, deps.config.idempotencyWaitMs, () => attempt(deps, request, asked, digest))
+}
+
+async function attempt(deps: Deps, request: AttemptRequest, asked: OrderAsked, digest: RequestDigest): Promise<Answer> {
   const startedMs = performance.now()
-  const item = await claimItem(deps, request, digest)
+  const item = await claimItem(deps, request, asked, digest)
   for (;;) {
     const claim = await deps.claim(item)
     switch (claim.kind) {
@@ -57,7 +75,7 @@ async function attempt(deps: Deps, request: CheckoutRequest, digest: RequestDige
 /** The second half of the saga, under the lease of the claim. */
 async function chargeAndSettle(
   deps: Deps,
-  request: CheckoutRequest,
+  request: AttemptRequest,
   order: Order,
   leaseToken: string,
   startedMs: number,
@@ -68,27 +86,38 @@ async function chargeAndSettle(
   return settled.answer
 }
 
-async function claimItem(deps: Deps, request: CheckoutRequest, digest: RequestDigest): Promise<ClaimItem> {
-  const { body } = request
+/** What a request says of the order that it wants. */
+type OrderAsked = Pick<
+  ClaimItem,
+  | 'kind'
+  | 'email'
+  | 'name'
+  | 'items'
+  | 'currency'
+  | 'expectedTotal'
+  | 'fixedTotal'
+  | 'capture'
+  | 'cartId'
+  | 'paymentMethod'
+  | 'shippingAddress'
+  | 'metadata'
+>
+
+async function claimItem(
+  deps: Deps,
+  request: AttemptRequest,
+  asked: OrderAsked,
+  digest: RequestDigest,
+): Promise<ClaimItem> {
   const orderId = newId('ord')
   return {
+    ...asked,
     tenantId: request.tenantId,
     key: request.key,
-    kind: 'checkout',
     objectId: orderId,
     orderId,
     customerId: newId('cus'),
     leaseToken: randomUUID(),
-    email: body.customer.email,
-    ...(body.customer.name === undefined ? {} : { name: body.customer.name }),
-    items: body.items,
-    ...(body.currency === undefined ? {} : { currency: body.currency }),
-    ...(body.expected_total === undefined ? {} : { expectedTotal: body.expected_total }),
-    capture: body.capture ?? 'automatic',
-    ...(body.cart_id === undefined ? {} : { cartId: body.cart_id }),
-    paymentMethod: body.payment_method,
-    ...(body.shipping_address === undefined ? {} : { shippingAddress: body.shipping_address }),
-    ...(body.metadata === undefined ? {} : { metadata: body.metadata }),
     digest,
     target: await configuredTarget(deps, request.connectedAccount),
     parameterVersion: deps.provider.versions.parameters,
