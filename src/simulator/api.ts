@@ -12,7 +12,7 @@ import { otherEndpoints } from './other-endpoints.ts'
 import { paymentIntentEndpoints } from './payment-intent-endpoints.ts'
 import { newId } from './random.ts'
 import { type Scope, type StoredAnswer, scopeName } from './records.ts'
-import { apiVersion, renderIntent, renderPaymentMethod } from './render.ts'
+import { accountApiVersion, renderIntent, renderPaymentMethod } from './render.ts'
 import type { LoggedRequest } from './request-log.ts'
 import type { World } from './world.ts'
 
@@ -75,7 +75,7 @@ function receive(world: World, request: FastifyRequest, reply: FastifyReply): Re
   const key = headers['idempotency-key']
   const version = headers['stripe-version']
   reply.header('content-type', 'application/json').header('request-id', id)
-  reply.header('stripe-version', version ?? apiVersion)
+  reply.header('stripe-version', version ?? accountApiVersion)
   if (key !== undefined) reply.header('idempotency-key', key).header('original-request', id)
   if (headers['stripe-account']) reply.header('stripe-account', headers['stripe-account'])
   const traced = ['traceparent', 'tracestate', 'x-request-id'].filter((name) => headers[name] !== undefined)
@@ -187,7 +187,7 @@ function sorted(value: unknown): unknown {
 }
 
 function readVersion(header: string | null): string {
-  if (header === null) return apiVersion
+  if (header === null) return accountApiVersion
   if (/^\d{4}-\d{2}-\d{2}(\.\w+)?$/.test(header)) return header
   throw invalidRequest(`Invalid Stripe API version: ${header}`)
 }

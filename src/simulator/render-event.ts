@@ -1,5 +1,5 @@
 import type { EventRecord } from './records.ts'
-import { apiVersion } from './render.ts'
+import { accountApiVersion } from './render.ts'
 
 /** The account that plain keys belong to. Any other account is a connected one. */
 export const platformAccount = 'acct_1Simulator'
@@ -10,7 +10,7 @@ export function renderEvent(event: EventRecord, object: object): object {
     id: event.id,
     object: 'event',
     ...(event.account === platformAccount ? {} : { account: event.account }),
-    api_version: apiVersion,
+    api_version: accountApiVersion,
     created: event.created,
     data: { object, ...(event.previous === null ? {} : { previous_attributes: event.previous }) },
     livemode: event.livemode,

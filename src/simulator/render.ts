@@ -2,8 +2,9 @@ import type Stripe from 'stripe'
 import { findPaymentMethod } from './payment-methods.ts'
 import type { ChargeRecord, PaymentFailure, PaymentIntentRecord, RefundRecord } from './records.ts'
 
-/** The API version whose shapes are rendered. The type makes an upgrade of the SDK a compile error here. */
-export const apiVersion: typeof Stripe.API_VERSION = '2026-10-28.endive'
+/** The API version of an account that says nothing else: of requests without `Stripe-Version`, and of events. It is the last
+ * that takes `payment_method_types`. The shapes are those of the SDK's types, whichever version is asked for. */
+export const accountApiVersion = '2026-08-26.dahlia'
 
 export function renderIntent(record: PaymentIntentRecord): Stripe.PaymentIntent {
   return {

@@ -1,7 +1,7 @@
-import Stripe from 'stripe'
+import type Stripe from 'stripe'
 import { expect, test } from 'vitest'
 import { inbox, type Received } from './inbox.ts'
-import { client, control, payment, refusal, simulator, until, webhookSecret } from './support.ts'
+import { client, control, dahlia, payment, refusal, simulator, until, webhookSecret } from './support.ts'
 
 const types = (received: Received[]) => received.map(({ event }) => event.type)
 const ofType = (received: Received[], type: string) => received.filter(({ event }) => event.type === type)
@@ -25,7 +25,7 @@ test('notifications are signed over the bytes that are sent', async () => {
       object: 'event',
       livemode: false,
       pending_webhooks: 1,
-      api_version: Stripe.API_VERSION,
+      api_version: dahlia,
     })
     expect(event.data.object).toMatchObject({ metadata: paid.metadata })
     expect(event).not.toHaveProperty('account')
