@@ -3,18 +3,24 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Deps } from '../deps.ts'
 import type { Verdict } from '../domain/judgement.ts'
 import type { Order } from '../domain/order.ts'
-import type { CallLimits, CallResult, ProviderCall, ProviderTarget } from '../provider/port.ts'
+import type { CallLimits, CallResult, NotSent, ProviderCall, ProviderTarget, Unknown } from '../provider/port.ts'
 
 /** No call starts with less time than this: it could hardly end, and would only leave doubt behind. */
 const shortestCallMs = 1000
 /** Kept free at the end of a lease, so that what a call brings is settled while the lease still holds. */
 const leaseMarginMs = 1000
 
+/** Stripe may forget an idempotency key after 24 h (https://docs.stripe.com/api/idempotent_requests); an hour is kept
+ * for clocks and slow calls. */
+export const providerForgetsKeysMs = 23 * 3_600_000
+
 /** When the calls of one piece of work must have ended, on the monotonic clock (`performance.now()`), ms. */
 export interface Deadline {
   atMs: number
   /** Wait while customers' calls are under way. */
   background: boolean
+  /** No call starts later than this, whatever time is left. */
+  startUntil?: Date
   traceparent?: string
 }
 
@@ -31,9 +37,14 @@ export function deadlineFor(deps: Deps, startedMs: number, traceparent?: string)
 /** The limits of a call that starts now, or null where too little time is left. */
 function limitsWithin(deps: Deps, deadline: Deadline): CallLimits | null {
   const { providerTimeoutMs } = deps.config
+  if (deadline.startUntil !== undefined && new Date() >= deadline.startUntil) return null
   const timeoutMs = Math.min(providerTimeoutMs, deadline.atMs - performance.now())
   if (timeoutMs < Math.min(shortestCallMs, providerTimeoutMs)) return null
-  return { timeoutMs, ...(deadline.traceparent === undefined ? {} : { traceparent: deadline.traceparent }) }
+  return {
+    timeoutMs,
+    ...(deadline.traceparent === undefined ? {} : { traceparent: deadline.traceparent }),
+    ...(deadline.background ? { turn: () => deps.gate.turn() } : {}),
+  }
 }
 
 /** One call within the deadline. Without time for it, the outcome is `not_sent`. */
@@ -50,32 +61,50 @@ export async function ask<Outcome>(
   return deadline.background ? call(limits) : deps.gate.customer(() => call(limits))
 }
 
-/**
- * Sends the charge, and again with the same key while it stays unknown and repeating can help. One call that was
- * unknown makes the whole unknown, whatever fails after it.
- */
+/** Sends the charge. One call that was unknown makes the whole unknown, whatever fails after it. */
 export async function charge(
   deps: Deps,
   order: Order,
   deadline: Deadline,
 ): Promise<{ outcome: Verdict; calls: ProviderCall[] }> {
+  const { outcome, calls } = await send(deps, deadline, (limits) => deps.provider.charge(chargeRequest(order), limits))
+  if (outcome.kind === 'incomplete' || outcome.kind === 'absent') {
+    // Not what a charge answers; recovery looks and closes.
+    return { outcome: unreadable(outcome.kind === 'incomplete' ? outcome.payment.intentId : null), calls }
+  }
+  return { outcome, calls }
+}
+
+/**
+ * Makes a call that has a key, and again with the same key while it stays unknown and repeating can help. A call that
+ * was unknown is not made certain by one after it that was surely not sent.
+ */
+export async function send<Outcome extends { kind: string }>(
+  deps: Deps,
+  deadline: Deadline,
+  call: (limits: CallLimits) => Promise<CallResult<Outcome | NotSent | Unknown>>,
+): Promise<{ outcome: Outcome | NotSent | Unknown; calls: ProviderCall[] }> {
   const calls: ProviderCall[] = []
-  let doubt: Extract<Verdict, { kind: 'unknown' }> | undefined
+  let doubt: Unknown | undefined
   for (let attempt = 0; ; attempt++) {
-    const result = await ask(deps, deadline, (limits) => deps.provider.charge(chargeRequest(order), limits))
+    const result = await ask(deps, deadline, call)
     calls.push(...result.calls)
-    const { outcome } = result
-    if (outcome.kind === 'incomplete' || outcome.kind === 'absent') {
-      // Not what a charge answers; recovery looks and closes.
-      return { outcome: unreadable(outcome.kind === 'incomplete' ? outcome.payment.intentId : null), calls }
-    }
-    if (outcome.kind === 'not_sent') return { outcome: doubt ?? outcome, calls }
-    if (outcome.kind !== 'unknown') return { outcome, calls }
+    const outcome = result.outcome
+    if (isNotSent(outcome)) return { outcome: doubt ?? outcome, calls }
+    if (!isUnknown(outcome)) return { outcome, calls }
     doubt = outcome
     const pauseMs = Math.min(100 * 2 ** attempt, 2000) * (0.5 + Math.random() / 2)
     if (!outcome.worthRetrying || performance.now() + pauseMs > deadline.atMs) return { outcome, calls }
     await delay(pauseMs)
   }
+}
+
+function isNotSent(outcome: { kind: string }): outcome is NotSent {
+  return outcome.kind === 'not_sent'
+}
+
+function isUnknown(outcome: { kind: string }): outcome is Unknown {
+  return outcome.kind === 'unknown'
 }
 
 function unreadable(intentId: string | null): Extract<Verdict, { kind: 'unknown' }> {
