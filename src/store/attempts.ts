@@ -76,7 +76,7 @@ interface ClaimRow {
   item_key: string
   outcome: Claim['kind']
   refusal: ProblemCode | null
-  refusal_detail: Record<string, unknown> | null
+  detail: Record<string, unknown> | null
   attempt: AttemptJson | null
   response_body: string | null
   order_row: OrderJson | null
@@ -103,7 +103,7 @@ export async function claimAttempts(
   return items.map((item) => {
     const row = byKey.get(item.key)
     if (row === undefined) throw new Error('claim_checkouts has left out an item')
-    return claimFrom(row)
+    return claimFrom(item, row)
   })
 }
 
@@ -118,6 +118,7 @@ function claimJson(item: ClaimItem): Record<string, unknown> {
     email: item.email,
     name: item.name,
     items: item.items,
+    ...summedBySku(item.items),
     currency: item.currency,
     expected_total: item.expectedTotal,
     fixed_total: item.fixedTotal,
@@ -137,14 +138,25 @@ function claimJson(item: ClaimItem): Record<string, unknown> {
   }
 }
 
-function claimFrom(row: ClaimRow): Claim {
+function summedBySku(items: ClaimItem['items']): { skus: string[]; quantities: number[] } {
+  const sums = new Map<string, number>()
+  for (const { sku, quantity } of items) sums.set(sku, (sums.get(sku) ?? 0) + quantity)
+  const skus = [...sums.keys()].sort()
+  return { skus, quantities: skus.map((sku) => sums.get(sku) as number) }
+}
+
+function claimFrom(item: ClaimItem, row: ClaimRow): Claim {
   switch (row.outcome) {
     case 'claimed':
-      return { kind: 'claimed', order: orderFromJson(row.order_row as OrderJson) }
-    case 'known':
-      return { kind: 'known', attempt: attemptFrom(row.attempt as AttemptJson, row.response_body, row.order_row) }
+      return { kind: 'claimed', order: claimedOrder(item, row.detail as unknown as ClaimedDetail) }
+    case 'known': {
+      const attempt = attemptFrom(row.attempt as AttemptJson, row.response_body, row.order_row)
+      // An earlier call had claimed it, and its answer was lost.
+      const ours = attempt.state === 'running' && attempt.leaseToken === item.leaseToken
+      return ours && attempt.order !== null ? { kind: 'claimed', order: attempt.order } : { kind: 'known', attempt }
+    }
     case 'refused':
-      return { kind: 'refused', code: row.refusal as ProblemCode, detail: row.refusal_detail ?? {} }
+      return { kind: 'refused', code: row.refusal as ProblemCode, detail: row.detail ?? {} }
     case 'cart_taken':
       return {
         kind: 'cart_taken',
@@ -153,6 +165,63 @@ function claimFrom(row: ClaimRow): Claim {
       }
     case 'again':
       return { kind: 'again' }
+  }
+}
+
+interface ClaimedDetail {
+  currency: string
+  total: number
+  lines: Order['lines']
+  customer_id: string
+  last_send_before: string
+  expires_at: string
+  created_at: string
+}
+
+/** The order that the claim has made: what was asked for, and what only the database knew. */
+function claimedOrder(item: ClaimItem, detail: ClaimedDetail): Order {
+  const createdAt = new Date(detail.created_at)
+  const lastSendBefore = new Date(detail.last_send_before)
+  return {
+    tenant_id: item.tenantId,
+    order_id: item.orderId,
+    attempt_key: item.key,
+    kind: item.kind,
+    status: 'pending',
+    currency: detail.currency,
+    total: detail.total,
+    capture: item.capture,
+    lines: detail.lines,
+    customer_id: detail.customer_id,
+    cart_id: item.cartId ?? null,
+    shipping_address: item.shippingAddress ?? null,
+    metadata: item.metadata ?? null,
+    payment_method: item.paymentMethod,
+    provider_account: item.target.account,
+    connected_account: item.target.connectedAccount,
+    livemode: item.target.livemode,
+    api_version: item.target.apiVersion,
+    parameter_version: item.parameterVersion,
+    intent_id: null,
+    charge_id: null,
+    payment_status: null,
+    decline_code: null,
+    client_secret: null,
+    capture_before: null,
+    captured: 0,
+    refunded: 0,
+    disputed_amount: 0,
+    disputed: false,
+    maybe_sent: false,
+    send_is_pointless: false,
+    last_send_before: lastSendBefore,
+    cancel_requested_at: null,
+    reconcile_reason: null,
+    next_ask_at: lastSendBefore,
+    asks: 0,
+    expires_at: new Date(detail.expires_at),
+    created_at: createdAt,
+    updated_at: createdAt,
   }
 }
 
@@ -192,9 +261,24 @@ export async function readAttempts(
   return new Map(rows.map((row) => [row.item_key, attemptFrom(row.attempt, row.response_body, row.order_row)]))
 }
 
+/** The tokens under which some of these keys' attempts are running now, by key. */
+export async function runningLeases(
+  pool: pg.Pool,
+  tenantId: string,
+  keys: readonly string[],
+): Promise<Map<string, string>> {
+  const { rows } = await pool.query<{ key: string; lease_token: string }>(
+    `SELECT key, lease_token FROM attempts
+     WHERE tenant_id = $1 AND key = ANY ($2) AND state = 'running' AND lease_expires_at > clock_timestamp()`,
+    [tenantId, keys],
+  )
+  return new Map(rows.map((row) => [row.key, row.lease_token]))
+}
+
 /**
  * Takes the lease of an order's attempt where nobody holds it. `from` is `running` where its owner died or froze; the
- * order then counts as perhaps sent. With `maySend`, the charge may be sent until the lease ends. Null where somebody holds the lease or the order is no longer open.
+ * order then counts as perhaps sent. With `maySend`, the charge may be sent until the lease ends. Null where somebody
+ * holds the lease or the order is no longer open.
  */
 export async function takeLease(
   pool: pg.Pool,
