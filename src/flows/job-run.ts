@@ -22,6 +22,17 @@ export type JobEnd = 'done' | 'finished' | { later: string; inMs: number }
 /** Throws `JobFailure` for what it foresees. */
 export type JobHandler = (deps: Deps, run: JobRun) => Promise<JobEnd>
 
+/** Jobs of one topic and tenant whose effects are in Postgres alone: they share a transaction, which calls `finish`. */
+export interface GroupRun {
+  tenantId: string
+  jobs: readonly TakenJob[]
+  /** Ends all of them. Throws `JobLeaseLost` where one is no longer held. */
+  finish(tx: Transaction<Tables>): Promise<void>
+}
+
+/** Whatever it throws, the jobs are then run singly, so that one's fault is its own. */
+export type GroupHandler = (deps: Deps, run: GroupRun) => Promise<void>
+
 /** A run that came to nothing. `reason` is a word from a closed vocabulary: it is kept and shown. */
 export class JobFailure extends Error {
   override name = 'JobFailure'

@@ -11,12 +11,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Deps } from '../deps.ts'
-import { JobFailure, type JobRun } from '../flows/job-run.ts'
-import { deadlineFor } from '../flows/provider-calls.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
-import { isDatabaseUnavailable } from '../runtime/database.ts'
-import { newRunId } from '../runtime/run-id.ts'
-import { buryJob, finishJob, finishJobs, JobLeaseLost, postponeJob, type TakenJob, takeJobs } from '../store/jobs.ts'
+import { type TakenJob, takeJobs } from '../store/jobs.ts'
+import { runTaken } from './run-job.ts'
 import { type Topic, topics } from './topics.ts'
 
 /** Tenants that one look walks over for each topic: an index probe each, so well below a hundredth of a second. */
@@ -28,15 +25,26 @@ export function runJobs(deps: Deps, stopping?: AbortSignal): Promise<number> {
   return new JobRunner(deps, stopping).run()
 }
 
+interface LaneState {
+  topic: Topic
+  /** The tenant that was served last. */
+  after: string
+  /** How many of each tenant's run. */
+  busy: Map<string, number>
+}
+
 class JobRunner {
   readonly #deps: Deps
   readonly #stopping: AbortSignal | undefined
   readonly #running = new Set<Promise<void>>()
-  readonly #lanes = new Map(Object.keys(topics).map((name) => [name, { after: '', busy: new Map<string, number>() }]))
+  readonly #lanes: ReadonlyMap<string, LaneState>
 
   constructor(deps: Deps, stopping: AbortSignal | undefined) {
     this.#deps = deps
     this.#stopping = stopping
+    this.#lanes = new Map(
+      Object.entries(topics).map(([name, topic]) => [name, { topic, after: '', busy: new Map<string, number>() }]),
+    )
   }
 
   async run(): Promise<number> {
@@ -45,11 +53,13 @@ class JobRunner {
       while (this.#stopping?.aborted !== true) {
         const { taken, more } = await this.#take()
         ran += taken
-        if (this.#running.size === 0 && !more) break
-        // Those that run make room; what becomes due meanwhile does not wait for them.
-        if (taken === 0 && this.#running.size > 0) {
-          await Promise.race([...this.#running, delay(this.#deps.config.workerPollMs)])
+        if (taken > 0) continue
+        if (this.#running.size === 0) {
+          if (more) continue
+          break
         }
+        // Those that run make room; what becomes due meanwhile does not wait for them.
+        await Promise.race([...this.#running, delay(this.#deps.config.workerPollMs)])
       }
     } finally {
       await Promise.all(this.#running)
@@ -57,91 +67,43 @@ class JobRunner {
     return ran
   }
 
-  /** `more`: some tenants were not looked at yet, or slots were too few. */
+  /** `more`: some tenants were not looked at. */
   async #take(): Promise<{ taken: number; more: boolean }> {
     const lanes = []
-    for (const [topic, { after, busy }] of this.#lanes) {
-      const { slots, share } = topics[topic] as Topic
-      const free = slots - sum(busy.values())
-      if (free > 0) lanes.push({ topic, slots: free, share, after, busy: Object.fromEntries(busy) })
+    for (const [name, { topic, after, busy }] of this.#lanes) {
+      const free = topic.slots - sum(busy.values())
+      if (free > 0) lanes.push({ topic: name, slots: free, share: topic.share, after, busy: Object.fromEntries(busy) })
     }
     if (lanes.length === 0) return { taken: 0, more: true }
-    const leaseMs = this.#deps.config.leaseMs
+    const { leaseMs } = this.#deps.config
     const startedMs = performance.now()
     const { jobs, ends } = await takeJobs(this.#deps.pool, lanes, { leaseToken: randomUUID(), leaseMs, tenantsMax })
-    await checkpoint('jobs.taken')
-    for (const [topic, { after }] of ends) {
-      const lane = this.#lanes.get(topic)
+    if (jobs.length > 0) await checkpoint('jobs.taken')
+    for (const [name, { after }] of ends) {
+      const lane = this.#lanes.get(name)
       if (lane !== undefined) lane.after = after
     }
-    for (const job of jobs) this.#start(job, startedMs)
+    for (const group of byTopicAndTenant(jobs)) this.#start(group, startedMs)
     return { taken: jobs.length, more: [...ends.values()].some((end) => !end.wentRound) }
   }
 
-  #start(job: TakenJob, startedMs: number): void {
-    const busy = this.#lanes.get(job.topic)?.busy as Map<string, number>
-    busy.set(job.tenantId, (busy.get(job.tenantId) ?? 0) + 1)
-    const running = runJob(this.#deps, job, startedMs).then(() => {
+  #start(jobs: readonly TakenJob[], startedMs: number): void {
+    const { topic: name, tenantId } = jobs[0] as TakenJob
+    const { topic, busy } = this.#lanes.get(name) as LaneState
+    busy.set(tenantId, (busy.get(tenantId) ?? 0) + jobs.length)
+    const running = runTaken(this.#deps, topic, jobs, startedMs, () => {
+      const left = (busy.get(tenantId) ?? 0) - 1
+      if (left > 0) busy.set(tenantId, left)
+      else busy.delete(tenantId)
+    }).then(() => {
       this.#running.delete(running)
-      const left = (busy.get(job.tenantId) ?? 0) - 1
-      if (left > 0) busy.set(job.tenantId, left)
-      else busy.delete(job.tenantId)
     })
     this.#running.add(running)
   }
 }
 
-/** Never rejects: a job that cannot even be given back comes back when its lease ends. */
-async function runJob(deps: Deps, job: TakenJob, startedMs: number): Promise<void> {
-  const topic = topics[job.topic] as Topic
-  const log = deps.log.child({ tenant_id: job.tenantId, topic: job.topic, job: job.businessId })
-  const run: JobRun = {
-    job,
-    runId: newRunId(),
-    deadline: { ...deadlineFor(deps, startedMs), background: true },
-    finish: (tx) => finishJobs(tx, [job]),
-  }
-  try {
-    let held: boolean
-    try {
-      // Its last runs ended in the death of their worker.
-      if (topic.pauseMs(job.attempts - 1) === null) throw new JobFailure('worker_died', { isFinal: true })
-      const end = await topic.run(deps, run)
-      await checkpoint('jobs.handled')
-      held =
-        end === 'finished' ||
-        (end === 'done'
-          ? await finishJob(deps.db, job)
-          : await postponeJob(deps.db, job, { inMs: end.inMs, reason: end.later, counts: false }))
-    } catch (error) {
-      if (error instanceof JobLeaseLost) held = false
-      else {
-        const reason = reasonOf(error)
-        const pauseMs = error instanceof JobFailure && error.isFinal ? null : topic.pauseMs(job.attempts)
-        log[error instanceof JobFailure && pauseMs !== null ? 'info' : 'error'](
-          { err: error instanceof JobFailure ? undefined : error, reason, attempts: job.attempts },
-          pauseMs === null ? 'a job failed for good; a person has to decide' : 'a job failed and will be tried again',
-        )
-        held =
-          pauseMs === null
-            ? await buryJob(deps.db, job, reason)
-            : await postponeJob(deps.db, job, { inMs: withJitter(pauseMs), reason, counts: true })
-      }
-    }
-    if (!held) log.info('a job was ended after its lease was lost; nothing was changed')
-  } catch (error) {
-    log.error({ err: error }, 'a job could not be ended; it comes back when its lease ends')
-  }
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof JobFailure) return error.reason
-  return isDatabaseUnavailable(error) ? 'database_unavailable' : 'unexpected_error'
-}
-
-/** Between half of it and all of it, so that jobs which failed together do not come back together. */
-function withJitter(pauseMs: number): number {
-  return pauseMs * (0.5 + Math.random() / 2)
+function byTopicAndTenant(jobs: readonly TakenJob[]): TakenJob[][] {
+  return [...Map.groupBy(jobs, (job) => `${job.topic} ${job.tenantId}`).values()]
 }
 
 function sum(numbers: Iterable<number>): number {

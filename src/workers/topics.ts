@@ -1,26 +1,27 @@
 /** What each topic of jobs does, how many run at once in a process, and how long it is tried. */
 import { closePayment } from '../flows/closing.ts'
-import type { JobHandler } from '../flows/job-run.ts'
+import { handleProviderEvent } from '../flows/events.ts'
+import type { GroupHandler, JobHandler } from '../flows/job-run.ts'
 import { refundLatePayment } from '../flows/late-money.ts'
 
-export interface Topic {
+export type Topic = {
   /** At once in one process. */
   slots: number
   /** Of one tenant at once, so that one whose jobs are slow leaves room. */
   share: number
   /** The pause after the n-th failure, from 1 on, ms; null gives up. Jitter is added. */
   pauseMs(failures: number): number | null
-  run: JobHandler
-}
+} & ({ run: JobHandler } | { runGroup: GroupHandler })
 
-/** From 2 s, doubling to an hour, for about a day: an outage of the provider that lasts longer has people at work on it
- * anyway, and they can requeue. */
+/** From 2 s, doubling to an hour, for about a day: an outage that lasts longer has people at work on it, and they can
+ * requeue. */
 function forADay(failures: number): number | null {
   return failures >= 36 ? null : Math.min(1000 * 2 ** failures, 3_600_000)
 }
 
 /** By topic. Jobs of a topic that is not here wait for a process that knows it. */
 export const topics: Readonly<Record<string, Topic>> = {
+  provider_event: { slots: 16, share: 8, pauseMs: forADay, run: handleProviderEvent },
   close_payment: { slots: 8, share: 4, pauseMs: forADay, run: closePayment },
   refund_late_payment: { slots: 8, share: 4, pauseMs: forADay, run: refundLatePayment },
 }
