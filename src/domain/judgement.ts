@@ -42,7 +42,8 @@ export function judge(order: Order, outcome: Verdict): Judgement {
         kind: 'unknown',
         reason: outcome.reason,
         facts: outcome.intentId === null ? {} : { intent_id: outcome.intentId },
-        sendIsPointless: outcome.replayedFailure,
+        // Under a key that it knows with other parameters, the provider will never do anything.
+        sendIsPointless: outcome.replayedFailure || outcome.reason === 'idempotency_error',
       }
     case 'declined':
       return {

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { DatabasePool } from '../runtime/database.ts'
+import { runningLeases } from '../store/attempts.ts'
 
 /** Often enough that a waiting customer does not notice, seldom enough that a crowd of them costs 20 reads a second. */
 const pollMs = 50
@@ -55,13 +56,8 @@ export class AttemptWatch {
       // Only those that waited before the read are judged by it.
       const asked = [...waiters]
       try {
-        const { rows } = await this.#pool.query<{ key: string; lease_token: string }>(
-          `SELECT key, lease_token FROM attempts
-           WHERE tenant_id = $1 AND key = ANY ($2) AND state = 'running' AND lease_expires_at > clock_timestamp()`,
-          [tenantId, [...new Set(asked.map((waiter) => waiter.key))]],
-        )
-        const running = new Set(rows.map((row) => `${row.lease_token} ${row.key}`))
-        for (const waiter of asked) if (!running.has(`${waiter.leaseToken} ${waiter.key}`)) waiter.resolve()
+        const running = await runningLeases(this.#pool, tenantId, [...new Set(asked.map((waiter) => waiter.key))])
+        for (const waiter of asked) if (running.get(waiter.key) !== waiter.leaseToken) waiter.resolve()
       } catch (error) {
         // The wait's own limit ends it; the next poll may get through.
         this.#log.warn({ err: error }, 'could not look for the end of attempts')

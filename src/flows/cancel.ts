@@ -3,6 +3,7 @@ import type { Deps } from '../deps.ts'
 import { isOpen, type Order } from '../domain/order.ts'
 import { orderView } from '../domain/order-view.ts'
 import { Problem } from '../domain/problem.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
 import { type KnownAttempt, readAttempts } from '../store/attempts.ts'
 import { claimAsk, readOrder, requestCancel } from '../store/orders.ts'
 import { deadlineFor } from './provider-calls.ts'
@@ -25,6 +26,8 @@ export interface CancelRequest {
 export async function cancelCheckout(deps: Deps, request: CancelRequest): Promise<Order> {
   const { tenantId, key } = request
   const untilMs = performance.now() + deps.config.idempotencyWaitMs
+  let isFirstRequest = false
+  let hasTried = false
   for (;;) {
     const attempt = (await readAttempts(deps.pool, tenantId, [key])).get(key)
     if (attempt === undefined || attempt.kind !== 'checkout') throw new Problem('not_found')
@@ -34,34 +37,42 @@ export async function cancelCheckout(deps: Deps, request: CancelRequest): Promis
       const waitMs = untilMs - performance.now()
       if (waitMs <= 0) refuseInProgress()
       await deps.watch.ended(tenantId, key, attempt.leaseToken, waitMs)
+      hasTried = false
       continue
     }
     const order = await readOrder(deps.db, tenantId, attempt.objectId)
     if (order === null) throw new Error(`attempt without its order ${attempt.objectId}`)
-    return isOpen(order.status) ? close(deps, request, order) : endedUnpaid(order, attempt)
+    if (!isOpen(order.status)) return endedUnpaid(order, attempt)
+    if (hasTried) return order
+    if (await requestCancel(deps.db, tenantId, order.order_id)) isFirstRequest = true
+    await checkpoint('cancel.requested')
+    await close(deps, request, order, isFirstRequest)
+    // Where it is still open: because somebody took the lease meanwhile? Then theirs is the next word.
+    hasTried = true
   }
 }
 
-async function close(deps: Deps, request: CancelRequest, order: Order): Promise<Order> {
-  await requestCancel(deps.db, order.tenant_id, order.order_id)
-  const asked = await claimAsk(deps.pool, order.tenant_id, order.order_id, deps.config.reconcileAfterMs, true)
-  if (asked === null) return endedUnpaid((await readOrder(deps.db, order.tenant_id, order.order_id)) as Order)
-  const { order: now } = await drive(deps, asked, {
+/** The first request asks the provider at once; repeats share the order's pauses. */
+async function close(deps: Deps, request: CancelRequest, order: Order, isFirstRequest: boolean): Promise<void> {
+  const { tenant_id, order_id, status } = order
+  const atOnce = isFirstRequest || status === 'pending'
+  const asked = await claimAsk(deps.pool, tenant_id, order_id, deps.config.reconcileAfterMs, atOnce)
+  if (asked === null) return
+  await drive(deps, asked, {
     cause: 'customer',
     actor: request.requestId,
     sendUntil: new Date(0),
     maySendUnsent: false,
     deadline: deadlineFor(deps, performance.now(), request.traceparent),
   })
-  return isOpen(now.status) ? now : endedUnpaid(now)
 }
 
-function endedUnpaid(order: Order, attempt?: KnownAttempt): Order {
+function endedUnpaid(order: Order, attempt: KnownAttempt): Order {
   if (order.status === 'canceled' || order.status === 'payment_failed') return order
   throw new Problem('checkout_already_settled', {
     detail: `The order is ${order.status}.`,
     members: {
-      state: attemptStateShown(attempt?.state ?? 'settled'),
+      state: attemptStateShown(attempt.state),
       order: orderView(order),
       new_key_safe: false,
     },

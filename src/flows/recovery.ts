@@ -16,11 +16,10 @@ import type { Order } from '../domain/order.ts'
 import type { CallLimits, CallResult, PaymentOutcome, PaymentSearch, ProviderCall } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { readAttempts, takeLease } from '../store/attempts.ts'
-import { type Cause, recordCalls } from '../store/orders.ts'
-import { openAnswer, storedAnswer } from './answers.ts'
+import { type Cause, readOrder, recordCalls } from '../store/orders.ts'
 import { ask, charge, type Deadline, targetOf } from './provider-calls.ts'
 import { stillConfigured } from './provider-target.ts'
-import { giveBackUnsent, leaveOpen, type SettleResult, settle, settleUnsent } from './settlement.ts'
+import { answerAsItStands, giveBackUnsent, leaveOpen, type SettleResult, settle, settleUnsent } from './settlement.ts'
 
 /** A call that was given up may still arrive, and a list may lag: only this long after the last send does a payment that
  * is not found count as absent. */
@@ -65,18 +64,15 @@ export async function drive(deps: Deps, claimed: Order, by: Drive, held?: Lease)
     held === undefined && claimed.status === 'pending'
       ? await takeOver(deps, claimed.tenant_id, claimed.order_id, true)
       : { order: claimed, lease: held }
-  if (taken === null) return asItStands(deps, claimed)
+  if (taken === null) return asItStands(deps, claimed, by.actor)
   return new Driving(deps, taken.order, by, taken.lease).run()
 }
 
 class Driving {
   readonly #deps: Deps
-  readonly #order: Order
   readonly #by: Drive
   readonly #calls: ProviderCall[] = []
-  /** Surely nothing was ever sent for it. */
-  readonly #unsent: boolean
-  readonly #waitedTooLong: boolean
+  #order: Order
   #lease: Lease | undefined
 
   constructor(deps: Deps, order: Order, by: Drive, lease: Lease | undefined) {
@@ -84,44 +80,38 @@ class Driving {
     this.#order = order
     this.#by = by
     this.#lease = lease
-    this.#unsent = lease?.from === 'resumable' && !order.maybe_sent
-    this.#waitedTooLong = order.expires_at <= new Date()
   }
 
   async run(): Promise<SettleResult> {
-    const order = this.#order
-    const configured = await stillConfigured(this.#deps, order)
+    const configured = await stillConfigured(this.#deps, this.#order)
     if (configured === null) return this.#stay('not_reached')
     if (!configured) return this.#stay('provider_account_changed')
-    if (this.#closing && this.#unsent) return this.#endWithoutPayment()
-    if (this.#maySend) return this.#send()
 
-    const outcome = await this.#ask((limits) =>
-      order.intent_id === null
-        ? this.#deps.provider.find(searchFor(order), limits)
-        : this.#deps.provider.retrieve(targetOf(order), order.intent_id, limits),
-    )
-    await checkpoint('recovery.asked')
-    switch (outcome.kind) {
-      case 'incomplete':
-        return this.#close(outcome.payment.intentId)
-      case 'requires_action':
-        return this.#closing ? this.#close(outcome.payment.intentId) : this.#settle(outcome)
-      case 'authorized':
-        return this.#givenUp ? this.#close(outcome.payment.intentId) : this.#settle(outcome)
-      case 'absent':
-        return this.#absent()
-      case 'unknown':
-        return this.#stay(outcome.reason)
-      case 'not_sent':
-        return this.#stay('not_reached')
-      default:
-        return this.#settle(outcome)
+    if (this.#maySend || (this.#unsent && this.#closing)) {
+      if (!(await this.#own(this.#maySend))) return this.#asItStands()
+      // The row may have moved on until the lease was taken, so it is asked again.
+      if (this.#maySend) return this.#send()
+      if (this.#unsent && this.#closing) return this.#endWithoutPayment()
     }
+    if (this.#unsent) {
+      // There is nothing to find, and whether to send it is the customer's to say; unless its last owner died sending.
+      if (!(await this.#own(false))) return this.#asItStands()
+      if (this.#unsent) return this.#stay('not_sent')
+    }
+    return this.#lookUp()
+  }
+
+  /** Surely nothing was ever sent for it. */
+  get #unsent(): boolean {
+    return !this.#order.maybe_sent && this.#order.intent_id === null
   }
 
   get #givenUp(): boolean {
     return this.#order.cancel_requested_at !== null
+  }
+
+  get #waitedTooLong(): boolean {
+    return this.#order.expires_at <= new Date()
   }
 
   get #closing(): boolean {
@@ -141,12 +131,40 @@ class Driving {
   }
 
   async #send(): Promise<SettleResult> {
-    if (!(await this.#own(true))) return asItStands(this.#deps, this.#order)
     await checkpoint('recovery.sending')
-    const { outcome, calls } = await charge(this.#deps, this.#order, this.#by.deadline)
+    const { outcome, calls } = await charge(this.#deps, this.#order, {
+      ...this.#by.deadline,
+      startUntil: this.#by.sendUntil,
+    })
     this.#calls.push(...calls)
     await checkpoint('recovery.sent')
     return this.#settle(outcome)
+  }
+
+  async #lookUp(): Promise<SettleResult> {
+    const order = this.#order
+    const outcome = await this.#ask((limits) =>
+      order.intent_id === null
+        ? this.#deps.provider.find(searchFor(order), limits)
+        : this.#deps.provider.retrieve(targetOf(order), order.intent_id, limits),
+    )
+    await checkpoint('recovery.asked')
+    switch (outcome.kind) {
+      case 'incomplete':
+        return this.#close(outcome.payment.intentId)
+      case 'requires_action':
+        return this.#closing ? this.#close(outcome.payment.intentId) : this.#settle(outcome)
+      case 'authorized':
+        return this.#givenUp ? this.#close(outcome.payment.intentId) : this.#settle(outcome)
+      case 'absent':
+        return this.#absent()
+      case 'unknown':
+        return this.#unknown(outcome)
+      case 'not_sent':
+        return this.#stay('not_reached')
+      default:
+        return this.#settle(outcome)
+    }
   }
 
   /** It must not succeed any more: first at the provider, then here. */
@@ -163,22 +181,36 @@ class Driving {
       case 'canceled':
       case 'declined':
         return this.#settle(outcome)
+      case 'unknown':
+        return this.#unknown(outcome)
       default:
-        return this.#stay(outcome.kind === 'unknown' ? outcome.reason : 'not_closed')
+        return this.#stay('not_closed')
     }
   }
 
   async #absent(): Promise<SettleResult> {
     const { intent_id, last_send_before, reconcile_reason } = this.#order
     if (intent_id !== null) return this.#stay('payment_not_found')
-    if (last_send_before.getTime() + absenceCountsAfterMs > Date.now())
+    if (last_send_before.getTime() + absenceCountsAfterMs > Date.now()) {
       return this.#stay(reconcile_reason ?? 'not_found_yet')
+    }
+    if (!(await this.#own(false))) return this.#asItStands()
+    // Whoever held the lease during the search may have sent, or learnt of a payment.
+    if (this.#order.last_send_before > last_send_before || this.#order.intent_id !== null) {
+      return this.#stay(reconcile_reason ?? 'not_found_yet')
+    }
     return this.#endWithoutPayment()
   }
 
-  async #endWithoutPayment(): Promise<SettleResult> {
-    if (!(await this.#own(false)) || this.#lease === undefined) return asItStands(this.#deps, this.#order)
+  #endWithoutPayment(): Promise<SettleResult> {
+    if (this.#lease === undefined) throw new Error('only whoever holds the lease may end an order unasked')
     return settleUnsent(this.#deps, this.#order, { ...this.#context(), leaseToken: this.#lease.token })
+  }
+
+  /** A doubtful answer is told where it is news: with a lease to give back, or which payment it is about. */
+  #unknown(outcome: Extract<PaymentOutcome, { kind: 'unknown' }>): Promise<SettleResult> {
+    const isNews = outcome.intentId !== null && this.#order.intent_id === null
+    return isNews ? this.#settle(outcome) : this.#stay(outcome.reason)
   }
 
   /** Goes on waiting, for this reason; a lease is given back. */
@@ -186,20 +218,24 @@ class Driving {
     const changed = reason === 'provider_account_changed'
     if (changed && this.#order.reconcile_reason !== reason) await this.#own(false)
     if (this.#lease === undefined) {
-      await recordCalls(this.#deps.db, this.#order.tenant_id, this.#order.order_id, this.#calls)
-      return asItStands(this.#deps, this.#order)
+      const { tenant_id, order_id } = this.#order
+      await recordCalls(this.#deps.db, tenant_id, order_id, this.#calls)
+      return this.#asItStands()
     }
     const context = { ...this.#context(), leaseToken: this.#lease.token }
-    return this.#unsent && !changed
+    return this.#unsent && !changed && this.#order.status === 'pending'
       ? giveBackUnsent(this.#deps, this.#order, context)
       : leaveOpen(this.#deps, this.#order, reason, context)
   }
 
-  /** Whether this piece of work holds the lease, taking it if need be. */
+  /** Whether this piece of work holds the lease, taking it if need be; then the order is as it stands under it. */
   async #own(maySend: boolean): Promise<boolean> {
     if (this.#lease === undefined) {
       const taken = await takeOver(this.#deps, this.#order.tenant_id, this.#order.order_id, maySend)
-      this.#lease = taken?.lease
+      if (taken !== null) {
+        this.#order = taken.order
+        this.#lease = taken.lease
+      }
     }
     return this.#lease !== undefined
   }
@@ -209,6 +245,10 @@ class Driving {
       ...this.#context(),
       ...(this.#lease === undefined ? {} : { leaseToken: this.#lease.token }),
     })
+  }
+
+  #asItStands(): Promise<SettleResult> {
+    return asItStands(this.#deps, this.#order, this.#by.actor)
   }
 
   async #ask(call: (limits: CallLimits) => Promise<CallResult<PaymentOutcome>>): Promise<PaymentOutcome> {
@@ -233,15 +273,13 @@ function searchFor(order: Order): PaymentSearch {
 }
 
 /** Somebody else works on it or has settled it: what a client would be told now. */
-async function asItStands(deps: Deps, order: Order): Promise<SettleResult> {
+async function asItStands(deps: Deps, order: Order, requestId: string): Promise<SettleResult> {
   const attempt = (await readAttempts(deps.pool, order.tenant_id, [order.attempt_key])).get(order.attempt_key)
-  if (attempt?.answer != null) {
-    return {
-      order: attempt.order ?? order,
-      answer: storedAnswer(attempt.answer, order.order_id, false),
-      applied: false,
-    }
-  }
-  const now = attempt?.order ?? order
-  return { order: now, answer: openAnswer(now, deps.config.reconcileAfterMs), applied: false }
+  const now = attempt?.order ?? (await readOrder(deps.db, order.tenant_id, order.order_id)) ?? order
+  const answer = answerAsItStands(
+    deps,
+    { order: now, attemptState: attempt?.state ?? 'open', answer: attempt?.answer ?? null },
+    requestId,
+  )
+  return { order: now, answer, applied: false }
 }

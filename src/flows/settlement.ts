@@ -3,6 +3,7 @@
  * transition, together with the stored answer, ledger, outbox and stock. The answer to a checkout, a repeat, a
  * notification, recovery and an operator all come here.
  */
+import { randomUUID } from 'node:crypto'
 import type { Deps } from '../deps.ts'
 import { type Judgement, judge, type Verdict } from '../domain/judgement.ts'
 import { isOpen, type Order, type OrderStatus, sourcesOf } from '../domain/order.ts'
@@ -10,8 +11,9 @@ import { type Transfer, transfer } from '../domain/posting.ts'
 import { Problem } from '../domain/problem.ts'
 import type { ProviderCall } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
-import type { Cause, Job, OrderFacts, Settlement } from '../store/orders.ts'
+import type { Cause, Job, OrderFacts, Settled, Settlement } from '../store/orders.ts'
 import { type Answer, openAnswer, problemAnswer, settledAnswer, storedAnswer } from './answers.ts'
+import { inProgress } from './twins.ts'
 import { bookUnexpectedMoney } from './unexpected-money.ts'
 
 export interface SettleContext {
@@ -39,9 +41,9 @@ export async function settle(
   outcome: Verdict,
   context: SettleContext,
 ): Promise<SettleResult> {
-  const judgement = judge(order, outcome)
-  const result = await apply(deps, order, decide(deps, order, judgement), context)
-  if (!result.applied) await bookUnexpectedMoney(deps, result.order, judgement, context)
+  const result = await apply(deps, order, decide(deps, order, judge(order, outcome)), context)
+  // What the order has become meanwhile decides what the provider's word means for it.
+  if (!result.applied) await bookUnexpectedMoney(deps, result.order, judge(result.order, outcome), context)
   return result
 }
 
@@ -195,7 +197,7 @@ function inDoubt(deps: Deps, order: Order, reason: string, facts: OrderFacts): D
     facts: {
       ...facts,
       reconcile_reason: reason,
-      last_send_before: new Date(),
+      sends_have_ended: true,
       ...(order.status === 'pending' ? { next_ask_in_ms: deps.config.reconcileAfterMs } : {}),
     },
     attemptState: 'open',
@@ -222,7 +224,8 @@ async function apply(deps: Deps, order: Order, decision: Decision, context: Sett
     key: order.attempt_key,
     from: decision.from,
     to: decision.to,
-    ...(decision.guarded && context.leaseToken !== undefined ? { leaseToken: context.leaseToken } : {}),
+    guarded: decision.guarded === true,
+    ...(context.leaseToken === undefined ? {} : { leaseToken: context.leaseToken }),
     at,
     facts: decision.facts,
     attemptState: decision.attemptState,
@@ -232,13 +235,14 @@ async function apply(deps: Deps, order: Order, decision: Decision, context: Sett
       actor: context.actor,
       reason: context.reason ?? decision.facts.reconcile_reason ?? null,
     },
-    calls: context.calls,
+    calls: context.calls.map((call) => ({ ...call, id: randomUUID() })),
     transfers: decision.transfers ?? [],
     jobs: decision.jobs ?? [],
     endsUnpaid: decision.endsUnpaid === true,
   })
   await checkpoint(`settle.decided_${decision.to}`)
-  if (settled.applied) return { order: after, answer, applied: true }
+  // The same bytes are ours: an earlier try had settled it, and its answer was lost.
+  if (settled.applied || settled.answer?.body === answer.body) return { order: after, answer, applied: true }
 
   deps.log.info(
     {
@@ -250,14 +254,19 @@ async function apply(deps: Deps, order: Order, decision: Decision, context: Sett
     },
     'settlement came late and changed nothing',
   )
-  return {
-    order: settled.order,
-    answer:
-      settled.answer === null
-        ? openAnswer(settled.order, deps.config.reconcileAfterMs)
-        : storedAnswer(settled.answer, settled.order.order_id, false),
-    applied: false,
-  }
+  return { order: settled.order, answer: answerAsItStands(deps, settled, context.actor), applied: false }
+}
+
+/** What a client is told of an attempt that somebody else has moved on. `requestId` names the client's request. */
+export function answerAsItStands(
+  deps: Deps,
+  { order, attemptState, answer }: Omit<Extract<Settled, { applied: false }>, 'applied'>,
+  requestId: string,
+): Answer {
+  if (answer !== null) return storedAnswer(answer, order.order_id, true)
+  const { reconcileAfterMs } = deps.config
+  if (order.status !== 'pending') return openAnswer(order, reconcileAfterMs)
+  return problemAnswer(attemptState === 'running' ? inProgress() : providerUnavailable(reconcileAfterMs), requestId)
 }
 
 function answerFor(deps: Deps, after: Order, decision: Decision, context: SettleContext): Answer {

@@ -51,7 +51,11 @@ export function refuseOther(first: RequestDigest, second: RequestDigest): void {
 
 /** Throws: the first request is still running. */
 export function refuseInProgress(): never {
-  throw new Problem('idempotency_key_in_progress', {
+  throw inProgress()
+}
+
+export function inProgress(): Problem {
+  return new Problem('idempotency_key_in_progress', {
     detail: 'The first request with this key is still running. Repeat the request with the same key.',
     members: { new_key_safe: false },
     retryAfterSeconds: 1,

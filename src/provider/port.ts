@@ -67,6 +67,8 @@ export interface CallLimits {
   timeoutMs: number
   /** W3C `traceparent` to hand on, where the caller has one. */
   traceparent?: string
+  /** Awaited before each HTTP call after the first: a call of the port may need several, and each takes its turn. */
+  turn?(): Promise<void>
 }
 
 export interface ChargeRequest {

@@ -25,7 +25,7 @@ export interface Page {
 /** One call of the port: its time limit, and a line for every HTTP call made within it. */
 export class Conversation {
   readonly #calls: ProviderCall[] = []
-  readonly #deadline: number
+  #deadline: number
   readonly #target: Target
   readonly #limits: CallLimits
   readonly #alert: Alert
@@ -49,6 +49,7 @@ export class Conversation {
 
   /** Makes one HTTP call. Never rejects: what went wrong is for `read` to judge. */
   async ask<Outcome extends { kind: string }>(question: Question<Outcome>): Promise<Outcome> {
+    if (this.#calls.length > 0) await this.#takeTurn()
     const startedAt = new Date()
     const started = performance.now()
     let reply: Reply
@@ -74,6 +75,13 @@ export class Conversation {
     this.#calls.push({ operation: question.operation, outcome: outcome.kind, durationMs, startedAt, ...row })
     if (isNotSent(outcome) && outcome.alert) this.#alert(outcome.reason)
     return outcome
+  }
+
+  /** The wait for its turn does not shorten what is left for the call itself. */
+  async #takeTurn(): Promise<void> {
+    const since = performance.now()
+    await this.#limits.turn?.()
+    this.#deadline += performance.now() - since
   }
 
   /** The page after the item with that id; `''` for the first one. */

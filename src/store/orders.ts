@@ -259,12 +259,32 @@ export async function recordFacts(
   })
 }
 
-export async function requestCancel(db: Kysely<Tables>, tenantId: string, orderId: string): Promise<void> {
-  await db
+/** The customer gives up: from now on nothing is sent for it. False where they had before, or the order is not open. */
+export async function requestCancel(db: Kysely<Tables>, tenantId: string, orderId: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
     .updateTable('orders')
-    .set({ cancel_requested_at: sql`coalesce(cancel_requested_at, now())` })
+    .set({ cancel_requested_at: sql`now()` })
     .where('tenant_id', '=', tenantId)
     .where('order_id', '=', orderId)
+    .where('status', 'in', ['pending', 'requires_action', 'needs_reconcile'])
+    .where('cancel_requested_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+/** Keeps which payment is an open order's, where that was not known yet. It has been sent, then. */
+export async function learnPayment(
+  db: Kysely<Tables>,
+  tenantId: string,
+  orderId: string,
+  intentId: string,
+): Promise<void> {
+  await db
+    .updateTable('orders')
+    .set({ intent_id: intentId, maybe_sent: true })
+    .where('tenant_id', '=', tenantId)
+    .where('order_id', '=', orderId)
+    .where('intent_id', 'is', null)
     .where('status', 'in', ['pending', 'requires_action', 'needs_reconcile'])
     .execute()
 }
