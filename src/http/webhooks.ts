@@ -1,0 +1,47 @@
+/** The inbox: notifications of the provider are verified, kept once, and answered at once. Workers do the rest. */
+import type { Deps } from '../deps.ts'
+import { Problem } from '../domain/problem.ts'
+import { isUsed } from '../flows/events.ts'
+import { WebhookSignatureInvalid, WebhookUnreadable } from '../provider/port.ts'
+import { acceptEvent, isWord } from '../store/inbox.ts'
+import type { App } from './app-type.ts'
+import { invalidRequest } from './problems.ts'
+
+/** An event holds one object. The largest that matter here have some 10 kB. */
+const bodyLimitBytes = 1024 * 1024
+
+export function webhookRoutes(app: App, deps: Deps): void {
+  const { notifications } = deps
+
+  // In a scope of its own: the signature is over the bytes as they came, whatever their type, while JSON stays JSON elsewhere.
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+
+    scope.post(`/v1/webhooks/${notifications.provider}`, { bodyLimit: bodyLimitBytes }, async (request) => {
+      const signature = request.headers[notifications.signatureHeader]
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+      const event = read(body, typeof signature === 'string' ? signature : undefined)
+      const isNew = await acceptEvent(deps.db, notifications.provider, event, isUsed(event.type))
+      request.log.info({ event: event.id, type: event.type, duplicate: !isNew }, 'notification')
+      return { received: true }
+    })
+  })
+
+  function read(body: Buffer, signature: string | undefined) {
+    try {
+      const event = notifications.read(body, signature, new Date())
+      if (!isWord(event.id) || !isWord(event.type)) throw new WebhookUnreadable()
+      return event
+    } catch (error) {
+      if (error instanceof WebhookSignatureInvalid) {
+        deps.log.warn({ reason: error.message }, 'a notification was refused')
+        throw new Problem('webhook_signature_invalid', {
+          detail: 'The signature is missing, or none of our secrets has made it over these bytes lately.',
+        })
+      }
+      if (error instanceof WebhookUnreadable) throw invalidRequest('The body is no event.')
+      throw error
+    }
+  }
+}
