@@ -1,5 +1,6 @@
 /** The HTTP app: plugins, error mapping and the list of routes. Never listens. */
 import { randomUUID } from 'node:crypto'
+import cors, { type FastifyCorsOptions } from '@fastify/cors'
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Deps } from './deps.ts'
@@ -9,8 +10,12 @@ import { KeyRing } from './http/auth.ts'
 import { catalogRoutes } from './http/catalog.ts'
 import { checkoutRoutes } from './http/checkouts.ts'
 import { healthRoutes } from './http/health.ts'
+import { parseJsonBody } from './http/json-body.ts'
+import { withNewKeySafe } from './http/new-key-safe.ts'
 import { orderRoutes } from './http/orders.ts'
-import { handleError, sendProblem } from './http/problems.ts'
+import { problemFor, refuseMalformedHttp, sendProblem } from './http/problems.ts'
+import { RouteTable } from './http/route-table.ts'
+import { webhookRoutes } from './http/webhooks.ts'
 
 /** Far above any honest cart; below what would cost to parse. */
 const bodyLimitBytes = 64 * 1024
@@ -25,6 +30,9 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
     routerOptions: { maxParamLength: 600, ignoreTrailingSlash: false },
     forceCloseConnections: 'idle',
     exposeHeadRoutes: false,
+    // A path that cannot be decoded has no route, and bytes that are no HTTP have no request.
+    frameworkErrors: (error, request, reply) => sendProblem(reply, problemFor(error, request)),
+    clientErrorHandler: refuseMalformedHttp,
   })
     .setValidatorCompiler(TypeBoxValidatorCompiler)
     .withTypeProvider<TypeBoxTypeProvider>() as App
@@ -45,20 +53,45 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
       'request',
     )
   })
-  app.setErrorHandler(handleError)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
+    parseJsonBody(body),
+  )
+  app.setErrorHandler(async (error: Error, request, reply) => {
+    const problem = problemFor(error, request)
+    const tells = request.routeOptions.config.tellsNewKeySafe !== undefined
+    return sendProblem(reply, tells ? await withNewKeySafe(deps, request, problem) : problem)
+  })
+  const routes = new RouteTable()
+  app.addHook('onRoute', (route) => routes.add(route.url, route.method))
   app.setNotFoundHandler((request, reply) => {
-    const allowed = methods.filter((method) => app.hasRoute({ method, url: request.url.split('?')[0] ?? '' }))
-    if (allowed.length === 0) return sendProblem(reply, new Problem('not_found', { detail: 'There is no such path.' }))
+    const path = request.url.split('?')[0] ?? ''
+    const members = path.startsWith('/v1/checkouts') ? { new_key_safe: false } : {}
+    const allowed = routes.methodsOf(path)
+    if (allowed.length === 0) {
+      return sendProblem(reply, new Problem('not_found', { detail: 'There is no such path.', members }))
+    }
     reply.header('allow', allowed.join(', '))
-    return sendProblem(reply, new Problem('method_not_allowed', { detail: `Allowed: ${allowed.join(', ')}.` }))
+    return sendProblem(reply, new Problem('method_not_allowed', { detail: `Allowed: ${allowed.join(', ')}.`, members }))
   })
 
   const ring = new KeyRing(deps)
   healthRoutes(app, deps, lifecycle)
-  catalogRoutes(app, deps, ring)
-  checkoutRoutes(app, deps, ring)
   orderRoutes(app, deps, ring)
+  app.register(async (storefront) => {
+    await storefront.register(cors, fromBrowsers)
+    catalogRoutes(storefront as App, deps, ring)
+    checkoutRoutes(storefront as App, deps, ring)
+  })
+  webhookRoutes(app, deps)
   return app
 }
 
-const methods = ['GET', 'POST', 'PUT', 'DELETE'] as const
+/** A storefront's pages call from their own origin with its publishable key; nothing here hangs on cookies. */
+const fromBrowsers: FastifyCorsOptions = {
+  origin: '*',
+  methods: ['GET', 'POST'],
+  allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'traceparent'],
+  exposedHeaders: ['Idempotent-Replayed', 'Location', 'Retry-After', 'X-Request-Id'],
+  maxAge: 86_400,
+}

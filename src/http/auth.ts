@@ -42,10 +42,10 @@ export function admit(ring: KeyRing, ...roles: Role[]): preParsingHookHandler {
     const owner = key === undefined ? null : await ring.owner(key)
     if (owner === null)
       throw new Problem('unauthorized', { detail: 'Send "Authorization: Bearer <api key>" with a valid key.' })
+    request.caller = owner
     if (!roles.includes(owner.role)) {
       throw new Problem('forbidden', { detail: `This needs a key of the role ${roles.join(' or ')}.` })
     }
-    request.caller = owner
   }
 }
 
@@ -60,7 +60,8 @@ declare module 'fastify' {
     caller: KeyOwner | null
   }
   interface FastifyContextConfig {
-    /** Errors of this route say whether a new idempotency key is safe. */
-    tellsNewKeySafe?: boolean
+    /** Errors of this route say whether a new idempotency key is safe: by the key in the header, or never where they do
+     * not know it. */
+    tellsNewKeySafe?: 'by_header' | 'never'
   }
 }

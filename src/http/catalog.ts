@@ -6,7 +6,7 @@ import { Problem } from '../domain/problem.ts'
 import { listProducts, type Product, putProduct, readProduct } from '../store/catalog.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
-import { Amount, Currency, closed, Sku, wellFormed } from './input.ts'
+import { Amount, Currency, closed, noQueryOnPost, Sku } from './input.ts'
 import { listPage, PageQuery, pageFrom } from './paging.ts'
 
 const ProductBody = closed({
@@ -39,7 +39,7 @@ export function catalogRoutes(app: App, deps: Deps, ring: KeyRing): void {
     '/v1/products/:sku',
     {
       preParsing: admit(ring, 'backend'),
-      preValidation: wellFormed,
+      preValidation: noQueryOnPost,
       schema: { params: Type.Object({ sku: Sku }), body: ProductBody },
     },
     async (request) => {

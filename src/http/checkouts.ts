@@ -13,7 +13,7 @@ import type { CheckoutBody } from '../flows/checkout-request.ts'
 import { lookUpAttempt } from '../flows/look-up.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
-import { Amount, Currency, closed, Quantity, Sku, wellFormed } from './input.ts'
+import { Amount, Currency, closed, noQueryOnPost, Quantity, Sku } from './input.ts'
 
 const ShortText = Type.String({ minLength: 1, maxLength: 200 })
 
@@ -54,11 +54,16 @@ const KeyParams = Type.Object({ key: Type.String() })
 
 export function checkoutRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const storefront = admit(ring, 'storefront', 'backend')
-  const config = { tellsNewKeySafe: true }
+  const config = { tellsNewKeySafe: 'never' } as const
 
   app.post(
     '/v1/checkouts',
-    { preParsing: storefront, preValidation: wellFormed, schema: { body: CheckoutRequestBody }, config },
+    {
+      preParsing: storefront,
+      preValidation: noQueryOnPost,
+      schema: { body: CheckoutRequestBody },
+      config: { tellsNewKeySafe: 'by_header' },
+    },
     async (request, reply) => {
       const { tenantId, connectedAccount } = callerOf(request)
       const answer = await checkout(deps, {
@@ -81,7 +86,7 @@ export function checkoutRoutes(app: App, deps: Deps, ring: KeyRing): void {
 
   app.post(
     '/v1/checkouts/:key/cancel',
-    { preParsing: storefront, preValidation: wellFormed, schema: { params: KeyParams, body: EmptyBody }, config },
+    { preParsing: storefront, preValidation: noQueryOnPost, schema: { params: KeyParams, body: EmptyBody }, config },
     async (request, reply) => {
       const { tenantId } = callerOf(request)
       const key = keyInPath(request.params.key)

@@ -1,7 +1,6 @@
 /** Schemas and checks that several routes share. Lengths are generous for people and small for attackers. */
 import type { preValidationHookHandler } from 'fastify'
 import { Type } from 'typebox'
-import { findIllFormed } from '../domain/wellformed.ts'
 import { invalidRequest } from './problems.ts'
 
 export const Currency = Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217, upper case' })
@@ -14,19 +13,9 @@ export function closed<Properties extends Parameters<typeof Type.Object>[0]>(pro
   return Type.Object(properties, { additionalProperties: false })
 }
 
-/** Refuses what JSON allows but a database or a digest does not: NUL and lone surrogates in strings, numbers beyond
- * 2^53, `__proto__`, too deep a nesting; and a query string on a POST, which nothing here would read. */
-export const wellFormed: preValidationHookHandler = async (request) => {
+/** Refuses a query string on a POST, which nothing here would read. */
+export const noQueryOnPost: preValidationHookHandler = async (request) => {
   if (request.method === 'POST' && request.url.includes('?')) {
     throw invalidRequest('A query string is not allowed here.')
   }
-  const found = findIllFormed(request.body)
-  if (found !== null) throw invalidRequest(`body${found.path}: ${problems[found.problem] ?? found.problem}`)
-}
-
-const problems: Partial<Record<string, string>> = {
-  nul: 'must not contain a NUL character',
-  lone_surrogate: 'must be well-formed Unicode, without lone surrogates',
-  unsafe_number: 'must be a number below 2^53',
-  too_deep: 'is nested too deeply',
 }

@@ -1,9 +1,14 @@
 /** Every error becomes problem details (RFC 9457); what is ours is hidden from the client and logged. */
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem, type ProblemOptions, problemDocument } from '../domain/problem.ts'
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { ConnectionError, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem, problemDocument } from '../domain/problem.ts'
 import { isDatabaseUnavailable } from '../runtime/database.ts'
 
 const retryAfterSeconds = 2
+/** Of what is wrong with a body; the first ones help, a thousand do not. */
+const errorsMax = 20
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const { retryAfterSeconds: seconds, replayed } = problem.options
@@ -15,19 +20,36 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .send(JSON.stringify(problemDocument(problem, reply.request.id)))
 }
 
-/** The error handler of the app. */
-export function handleError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const found = error instanceof Problem ? error : problemOf(error)
-  if (found.status >= 500) {
-    const level = found.status === 503 ? 'warn' : 'error'
+/** Puts an error into words and into the log. */
+export function problemFor(error: FastifyError | Error, request: FastifyRequest): Problem {
+  const problem = error instanceof Problem ? error : problemOf(error)
+  if (problem.status >= 500) {
+    const level = problem.status === 503 ? 'warn' : 'error'
     request.log[level](
-      { err: error instanceof Problem ? (error.cause ?? undefined) : error, code: found.code },
+      { err: error instanceof Problem ? (error.cause ?? undefined) : error, code: problem.code },
       'request failed',
     )
   }
-  // Clients of a checkout ask one thing of every error: may a new key be made?
-  const problem = request.routeOptions.config.tellsNewKeySafe ? withNewKeySafe(found) : found
-  return sendProblem(reply, problem)
+  return problem
+}
+
+/** Answers what is no HTTP that the server could read: there is no request then, and the connection ends. */
+export function refuseMalformedHttp(error: ConnectionError, socket: Socket): void {
+  // https://nodejs.org/api/http.html#event-clienterror
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy(error)
+  const problem = new Problem(
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? 'headers_too_large'
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? 'request_timeout'
+        : 'invalid_request',
+    { detail: 'The HTTP request cannot be read.' },
+  )
+  const body = JSON.stringify(problemDocument(problem, `req_${randomUUID()}`))
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\nConnection: close\r\n` +
+      `Content-Type: application/problem+json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
 }
 
 function problemOf(error: FastifyError | Error): Problem {
@@ -52,9 +74,7 @@ function problemOf(error: FastifyError | Error): Problem {
     const [first] = errors
     return invalidRequest(
       first === undefined ? 'is not valid' : `${where(error as FastifyError)}${first.pointer}: ${first.detail}`,
-      {
-        errors,
-      },
+      { errors: errors.slice(0, errorsMax) },
     )
   }
   if (statusCode === 413) return new Problem('payload_too_large')
@@ -74,25 +94,13 @@ function where(error: FastifyError): string {
 // Fastify's own messages, without what the client sent.
 function clientMessage(code: string | undefined): string {
   switch (code) {
-    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
-      return 'The body is empty; it must be a JSON object.'
-    case 'FST_ERR_CTP_INVALID_JSON_BODY':
-      return 'The body is not valid JSON.'
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
       return 'The body is not as long as Content-Length says.'
+    case 'FST_ERR_BAD_URL':
+      return 'The path is not validly percent-encoded.'
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return 'A segment of the path is too long.'
     default:
       return 'The request is malformed.'
   }
-}
-
-/** Before any effect a new key is as good as the old one; where it may have had one, it is not. */
-function withNewKeySafe(problem: Problem): Problem {
-  const { members } = problem.options
-  if (members !== undefined && 'new_key_safe' in members) return problem
-  const options: ProblemOptions = {
-    ...problem.options,
-    detail: problem.message,
-    members: { ...members, new_key_safe: problem.status < 500 && problem.status !== 429 },
-  }
-  return new Problem(problem.code, options)
 }

@@ -1,0 +1,52 @@
+/** Reads JSON bodies strictly: what is taken is what was sent, or the client learns what is wrong. */
+import { isUtf8 } from 'node:buffer'
+import { findIllFormed, type IllFormedProblem } from '../domain/wellformed.ts'
+import { invalidRequest } from './problems.ts'
+
+/**
+ * The parsed body; undefined for none. Throws a `Problem` for what is no JSON, and for what JSON allows but a database or
+ * a digest does not: invalid UTF-8 (RFC 8259, 8.1), a key twice in one object (of which everybody reads another one), NUL
+ * and lone surrogates in strings, numbers beyond 2^53, `__proto__`, too deep a nesting.
+ */
+export function parseJsonBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined
+  if (!isUtf8(bytes)) throw invalidRequest('The body is not valid UTF-8.')
+  const text = bytes.toString()
+  const value = parse(text)
+  const found = findIllFormed(value)
+  if (found !== null) throw invalidRequest(`body${found.path}: ${problems[found.problem]}.`)
+  if (keysIn(text) !== keysOf(value)) throw invalidRequest('The body has an object with the same key twice.')
+  return value
+}
+
+const problems: Record<IllFormedProblem, string> = {
+  nul: 'must not contain a NUL character',
+  lone_surrogate: 'must be well-formed Unicode, without lone surrogates',
+  unsafe_number: 'must be a number below 2^53',
+  too_deep: 'is nested too deeply',
+  forbidden_key: 'must not have a key "__proto__"',
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    // The engine's own message quotes the body, which may be anybody's data.
+    const [position] = /at position \d+/.exec((error as Error).message) ?? []
+    throw invalidRequest(`The body is not valid JSON${position === undefined ? '' : ` (${position})`}.`)
+  }
+}
+
+/** In text that is known to be JSON, a string is a key exactly where a colon follows. */
+function keysIn(text: string): number {
+  let keys = 0
+  for (const [, colon] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)/g)) if (colon !== '') keys += 1
+  return keys
+}
+
+/** The parser keeps the last of several equal keys. */
+function keysOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  const members = Object.values(value)
+  return members.reduce<number>((keys, member) => keys + keysOf(member), Array.isArray(value) ? 0 : members.length)
+}
