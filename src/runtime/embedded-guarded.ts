@@ -11,13 +11,15 @@ export type Guarded = {
   pid: number | undefined
   /** The end of what it wrote to standard error. */
   lastLines: string[]
-  /** Resolves with the exit code when the program has ended. */
+  /** Resolves with the exit code when the program has ended; without one when the watchdog was killed, and the program
+   * may still run. */
   exited: Promise<number | undefined>
   /** Asks it to end (SIGINT) and waits for that. */
-  stop(): Promise<void>
+  stop(): Promise<number | undefined>
 }
 
 const LINES_KEPT = 20
+const LAST_LINES_MS = 500
 
 /** Runs a program as the account, under a watchdog that ends it when this process ends. */
 export function spawnGuarded(
@@ -56,8 +58,12 @@ export function spawnGuarded(
       lastLines.push(error.message)
       resolve(undefined)
     })
-    // Not `exit`: that comes before the last lines.
-    watchdog.once('close', (code) => resolve(code ?? undefined))
+    watchdog.once('exit', (code) => {
+      // The last lines come after the exit. A program that has lost its watchdog keeps the pipe open.
+      const done = () => resolve(code ?? undefined)
+      watchdog.once('close', done)
+      setTimeout(done, LAST_LINES_MS).unref()
+    })
   })
   return {
     pid: watchdog.pid,
@@ -65,7 +71,7 @@ export function spawnGuarded(
     exited,
     async stop() {
       watchdog.stdin.end()
-      await exited
+      return await exited
     },
   }
 }

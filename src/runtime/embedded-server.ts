@@ -4,7 +4,7 @@ import type { Account } from './embedded-account.ts'
 import type { Binaries } from './embedded-binaries.ts'
 import { spawnGuarded } from './embedded-guarded.ts'
 import { HOST } from './embedded-port.ts'
-import { CLUSTER_NAME, isChildOf, readPidFile } from './embedded-postmaster.ts'
+import { CLUSTER_NAME, freeDataFolder, isChildOf, readPidFile } from './embedded-postmaster.ts'
 
 export type LaunchOptions = {
   data: string
@@ -18,7 +18,7 @@ export type LaunchOptions = {
 /** One run of the server. */
 export type Server = {
   port: number
-  /** Resolves when the server has ended, for whatever reason. */
+  /** Resolves when the server, or the watchdog that starts and ends it, has ended. */
   exited: Promise<unknown>
   /** Fast shutdown. */
   stop(): Promise<void>
@@ -53,7 +53,15 @@ export async function launch({ data, binaries, account, port, unsafeFast, log }:
     const file = await readPidFile(data)
     // The file may still be that of a server which crashed while it was ready.
     if (file?.ready && (await isChildOf(server.pid, file.pid))) {
-      return { port, exited: server.exited, stop: server.stop }
+      return {
+        port,
+        exited: server.exited,
+        async stop() {
+          const code = await server.stop()
+          // The watchdog was killed and could not do it. Refused where another server is there already.
+          if (code === undefined) await freeDataFolder(data).catch((error) => log.debug({ err: error }, 'not stopped'))
+        },
+      }
     }
     if (Date.now() - told > 5_000) {
       told = Date.now()

@@ -228,6 +228,20 @@ describe('after a crash', () => {
     await expect(query(url, 'select 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 
+  test.runIf(process.platform === 'linux')('a killed watchdog is replaced, and stop leaves no server', async () => {
+    const { url, stop } = await start()
+    await remember(url)
+    const first = await postmasterPid(dataDir)
+    process.kill(await parentOf(first), 'SIGKILL')
+    const second = await until(async () => {
+      const pid = await postmasterPid(dataDir)
+      return pid !== first && (await remembers(url)) && pid
+    })
+    process.kill(await parentOf(second), 'SIGKILL')
+    await stop()
+    await until(() => !isRunning(second), { what: 'the server without a watchdog is gone' })
+  })
+
   test('a lock file whose process is gone, or is another program by now, does not stand in the way', async () => {
     const first = await start()
     await remember(first.url)
