@@ -5,7 +5,7 @@ CREATE TABLE attempts (
   tenant_id text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
   kind text COLLATE "C" NOT NULL CONSTRAINT attempt_kind_is_known CHECK (kind IN ('checkout', 'refund', 'run')),
-  -- The order, refund or run that it made.
+  -- The order or refund that it made; a run is known by its order.
   object_id text COLLATE "C" NOT NULL,
   -- running: a process works on it under a lease. resumable: surely nothing was sent, the same key goes on.
   -- open: waits for the customer or for the provider's word. settled: the answer is stored.

@@ -8,7 +8,7 @@
 -- into an array of rows; what follows only walks that array.
 
 CREATE TYPE claim_item AS (
-  key text, kind text, object_id text, order_id text, customer_id text, token uuid, email text, name text,
+  key text, kind text, order_id text, customer_id text, token uuid, email text, name text,
   -- [{sku, quantity}] as ordered; `skus` and `quantities` are the same summed by SKU, sorted.
   items jsonb, skus text[], quantities bigint[],
   currency text, expected_total bigint,
@@ -157,7 +157,7 @@ BEGIN
   WITH won AS (
     INSERT INTO attempts AS a (tenant_id, key, kind, object_id, state, lease_token, lease_expires_at,
                                digest, digest_tags, digest_secret_id)
-    SELECT p_tenant, i.key, i.kind, i.object_id, 'running', i.token, v_lease_ends,
+    SELECT p_tenant, i.key, i.kind, i.order_id, 'running', i.token, v_lease_ends,
            decode(i.digest, 'base64'), i.digest_tags, i.digest_secret_id
     FROM unnest(v_items) AS i
     ON CONFLICT DO NOTHING
@@ -260,8 +260,9 @@ BEGIN
     SELECT p_tenant, i.order_id, l.n, 'reserve', l.v->>'sku', (l.v->>'quantity')::bigint
     FROM unnest(v_items) AS i, jsonb_array_elements(i.items) WITH ORDINALITY AS l(v, n);
 
-  INSERT INTO runs (tenant_id, run_id, order_id, hold_amount)
-    SELECT p_tenant, i.object_id, i.order_id, i.fixed_total FROM unnest(v_items) AS i WHERE i.kind = 'run';
+  INSERT INTO runs (tenant_id, order_id, next_look_at)
+    SELECT p_tenant, i.order_id, clock_timestamp() + p_expiry_ms * interval '1 ms' FROM unnest(v_items) AS i
+    WHERE i.kind = 'run';
 
   RETURN QUERY
     WITH made AS (

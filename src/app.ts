@@ -11,10 +11,13 @@ import { catalogRoutes } from './http/catalog.ts'
 import { checkoutRoutes } from './http/checkouts.ts'
 import { healthRoutes } from './http/health.ts'
 import { parseJsonBody } from './http/json-body.ts'
+import { meterRoutes } from './http/meters.ts'
 import { withNewKeySafe } from './http/new-key-safe.ts'
 import { orderRoutes } from './http/orders.ts'
 import { problemFor, refuseMalformedHttp, sendProblem } from './http/problems.ts'
 import { RouteTable } from './http/route-table.ts'
+import { runRoutes } from './http/runs.ts'
+import { webhookEndpointRoutes } from './http/webhook-endpoint.ts'
 import { webhookRoutes } from './http/webhooks.ts'
 
 /** Far above any honest cart; below what would cost to parse. */
@@ -78,6 +81,9 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
   const ring = new KeyRing(deps)
   healthRoutes(app, deps, lifecycle)
   orderRoutes(app, deps, ring)
+  webhookEndpointRoutes(app, deps, ring)
+  meterRoutes(app, deps, ring)
+  runRoutes(app, deps, ring)
   app.register(async (storefront) => {
     await storefront.register(cors, fromBrowsers)
     catalogRoutes(storefront as App, deps, ring)

@@ -17,10 +17,12 @@ import { createDatabase, createPool } from './runtime/database.ts'
 import { startEmbeddedPostgres } from './runtime/embedded.ts'
 import { Gate } from './runtime/gate.ts'
 import { type Loop, startLoop } from './runtime/loop.ts'
+import { createMailer } from './runtime/mailer.ts'
 import { migrate } from './runtime/migrate.ts'
 import { startSimulatorProcess } from './simulator-process.ts'
 import { seedDemo } from './store/demo.ts'
 import type { Tables } from './store/tables.ts'
+import { expireRuns } from './workers/expire-runs.ts'
 import { recoverOrders } from './workers/recover-orders.ts'
 import { runJobs } from './workers/run-jobs.ts'
 
@@ -94,6 +96,7 @@ async function start(
     watch: new AttemptWatch(pool, log),
     // Well below the provider's own limit (Stripe: 25 a second in test mode, 100 in live mode).
     gate: new Gate({ perSecond: 20, customersMax: 20, patienceMs: 2000 }),
+    mailer: config.mail && createMailer(config.mail.smtpUrl, config.mail.from),
   }
   if (config.roles.worker) stops.push(startWorkers(deps))
   const url = config.roles.api ? await listen(deps, stops) : undefined
@@ -130,6 +133,7 @@ function startWorkers(deps: Deps): () => Promise<void> {
   const loops: Loop[] = [
     startLoop('run-jobs', deps.config.workerPollMs, deps.log, () => runJobs(deps, stopping.signal)),
     startLoop('recover-orders', deps.config.recoveryIntervalMs, deps.log, () => recoverOrders(deps)),
+    startLoop('expire-runs', deps.config.recoveryIntervalMs, deps.log, () => expireRuns(deps)),
   ]
   return async () => {
     stopping.abort()

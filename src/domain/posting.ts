@@ -18,6 +18,8 @@ const accounts = {
   dispute_withdrawn: { debit: 'disputes', credit: 'provider_balance' },
   /** The same given back, as the dispute was won. Business id: the dispute. */
   dispute_reinstated: { debit: 'provider_balance', credit: 'disputes' },
+  /** What a metered run used and its hold did not pay for; no money moves. Business id: the run. */
+  unbilled: { debit: 'unbilled', credit: 'metered_usage' },
 } as const
 
 export type TransferKind = keyof typeof accounts

@@ -2,6 +2,7 @@
 import type { Order } from '../domain/order.ts'
 import { orderView } from '../domain/order-view.ts'
 import { Problem, problemDocument } from '../domain/problem.ts'
+import { runIdOf, runView } from '../domain/run.ts'
 
 export interface Answer {
   status: number
@@ -24,7 +25,7 @@ export function settledAnswer(
   switch (order.status) {
     case 'paid':
     case 'authorized':
-      return answer(201, JSON.stringify(orderView(order)), order.order_id)
+      return answer(201, shown(order), order.order_id)
     case 'payment_failed':
       return problemAnswer(
         new Problem(declinedAs, {
@@ -34,7 +35,7 @@ export function settledAnswer(
               : 'The payment method cannot be used. Nothing was charged; try another one with a new key.',
           members: {
             ...(order.decline_code === null ? {} : { decline_code: order.decline_code }),
-            order_id: order.order_id,
+            ...named(order),
             new_key_safe: true,
           },
         }),
@@ -42,9 +43,9 @@ export function settledAnswer(
       )
     case 'canceled':
       return problemAnswer(
-        new Problem('checkout_canceled', {
-          detail: 'The checkout was canceled or has expired. Nothing was charged; start again with a new key.',
-          members: { order_id: order.order_id, new_key_safe: true },
+        new Problem(order.kind === 'run' ? 'run_closed' : 'checkout_canceled', {
+          detail: `The ${order.kind} was canceled or has expired. Nothing was charged; start again with a new key.`,
+          members: { ...named(order), new_key_safe: true },
         }),
         requestId,
       )
@@ -57,11 +58,20 @@ export function settledAnswer(
 export function openAnswer(order: Order, retryAfterMs: number): Answer {
   return {
     status: 202,
-    body: JSON.stringify(orderView(order, { withClientSecret: true })),
+    body: shown(order, { withClientSecret: true }),
     orderId: order.order_id,
     retryAfterMs,
     replayed: false,
   }
+}
+
+/** What the client has asked for: the order, or the run that it holds money for. */
+function shown(order: Order, options: { withClientSecret?: boolean } = {}): string {
+  return JSON.stringify(order.kind === 'run' ? runView(order) : orderView(order, options))
+}
+
+function named(order: Order): Record<string, string> {
+  return { ...(order.kind === 'run' ? { run_id: runIdOf(order.order_id) } : {}), order_id: order.order_id }
 }
 
 /** A stored answer, given again. */

@@ -109,13 +109,11 @@ async function claimItem(
   asked: OrderAsked,
   digest: RequestDigest,
 ): Promise<ClaimItem> {
-  const orderId = newId('ord')
   return {
     ...asked,
     tenantId: request.tenantId,
     key: request.key,
-    objectId: orderId,
-    orderId,
+    orderId: newId('ord'),
     customerId: newId('cus'),
     leaseToken: randomUUID(),
     digest,

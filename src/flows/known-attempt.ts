@@ -2,6 +2,7 @@
 import type { Deps } from '../deps.ts'
 import type { DigestSecret, RequestDigest } from '../domain/digest.ts'
 import { Problem } from '../domain/problem.ts'
+import { runIdOf } from '../domain/run.ts'
 import { type KnownAttempt, readAttempts } from '../store/attempts.ts'
 import { type Answer, storedAnswer } from './answers.ts'
 import { refuseInProgress, refuseOther } from './twins.ts'
@@ -63,16 +64,17 @@ function refuseOtherRequest(deps: Deps, repeat: Repeat, attempt: KnownAttempt): 
     deps.log.error({ tenant_id: repeat.tenantId }, 'the digest secret of an attempt is no longer configured')
   }
   throw new Problem('idempotency_key_expired', {
-    detail: `The key has been used and its stored answer is gone. Look up the ${names[attempt.kind].noun}; nothing was done again.`,
-    members: { [names[attempt.kind].member]: attempt.objectId, new_key_safe: false },
+    detail: `The key has been used and its stored answer is gone. Look up the ${nouns[attempt.kind]}; nothing was done again.`,
+    members: { ...named(attempt), new_key_safe: false },
   })
 }
 
-const names = {
-  checkout: { noun: 'order', member: 'order_id' },
-  refund: { noun: 'refund', member: 'refund_id' },
-  run: { noun: 'run', member: 'run_id' },
-} as const
+const nouns = { checkout: 'order', refund: 'refund', run: 'run' } as const
+
+function named({ kind, objectId }: KnownAttempt): Record<string, string> {
+  if (kind === 'refund') return { refund_id: objectId }
+  return kind === 'run' ? { run_id: runIdOf(objectId), order_id: objectId } : { order_id: objectId }
+}
 
 function replayed(problem: Problem): Problem {
   return new Problem(problem.code, { ...problem.options, detail: problem.message, replayed: true })

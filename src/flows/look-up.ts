@@ -1,7 +1,8 @@
 /** What became of an attempt. Never starts or moves one. */
 import type { Deps } from '../deps.ts'
+import type { Order } from '../domain/order.ts'
 import { Problem } from '../domain/problem.ts'
-import { readAttempts } from '../store/attempts.ts'
+import { type KnownAttempt, readAttempts } from '../store/attempts.ts'
 import { readOrder } from '../store/orders.ts'
 import { attemptStateShown } from './refusals.ts'
 
@@ -22,12 +23,28 @@ export async function lookUpAttempt(deps: Deps, tenantId: string, key: string): 
       members: { new_key_safe: false },
     })
   }
-  const order = attempt.order ?? (await readOrder(deps.db, tenantId, attempt.objectId))
+  const order = await orderOf(deps, tenantId, attempt)
   return {
     state: attempt.swept ? 'expired' : attemptStateShown(attempt.state),
-    new_key_safe: order?.status === 'payment_failed' || order?.status === 'canceled',
+    new_key_safe: hasEndedUnpaid(order),
     ...(order === null
       ? {}
       : { order: { id: order.order_id, status: order.status, total: order.total, currency: order.currency } }),
   }
+}
+
+/** Whether a client may go on with another key: nothing is known of this one, or its order, of whatever kind, has ended
+ * unpaid. */
+export async function isNewKeySafe(deps: Deps, tenantId: string, key: string): Promise<boolean> {
+  const attempt = (await readAttempts(deps.pool, tenantId, [key])).get(key)
+  return attempt === undefined || hasEndedUnpaid(await orderOf(deps, tenantId, attempt))
+}
+
+/** Null for the attempt of a refund, which makes none. */
+async function orderOf(deps: Deps, tenantId: string, attempt: KnownAttempt): Promise<Order | null> {
+  return attempt.order ?? (await readOrder(deps.db, tenantId, attempt.objectId))
+}
+
+function hasEndedUnpaid(order: Order | null): boolean {
+  return order?.status === 'payment_failed' || order?.status === 'canceled'
 }

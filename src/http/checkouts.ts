@@ -17,16 +17,19 @@ import { Amount, Currency, closed, noQueryOnPost, Quantity, Sku } from './input.
 
 const ShortText = Type.String({ minLength: 1, maxLength: 200 })
 
+export const Customer = closed({
+  email: Type.String({ format: 'email', maxLength: 254 }),
+  name: Type.Optional(ShortText),
+})
+export const PaymentMethod = Type.String({
+  pattern: '^[A-Za-z0-9_]{1,255}$',
+  description: "The provider's id of a payment method that its browser library made; card data never comes here",
+})
+
 export const CheckoutRequestBody = closed({
   items: Type.Array(closed({ sku: Sku, quantity: Quantity }), { minItems: 1, maxItems: 100 }),
-  customer: closed({
-    email: Type.String({ format: 'email', maxLength: 254 }),
-    name: Type.Optional(ShortText),
-  }),
-  payment_method: Type.String({
-    pattern: '^[A-Za-z0-9_]{1,255}$',
-    description: "The provider's id of a payment method that its browser library made; card data never comes here",
-  }),
+  customer: Customer,
+  payment_method: PaymentMethod,
   cart_id: Type.Optional(Type.String({ minLength: 1, maxLength: 200, pattern: '^[\\x21-\\x7e]+$' })),
   currency: Type.Optional(Currency),
   expected_total: Type.Optional(Amount),
@@ -97,7 +100,7 @@ export function checkoutRoutes(app: App, deps: Deps, ring: KeyRing): void {
   )
 }
 
-const EmptyBody = Type.Optional(Type.Union([Type.Null(), closed({})]))
+export const EmptyBody = Type.Optional(Type.Union([Type.Null(), closed({})]))
 
 /** The request's idempotency key. Throws the `Problem` where there is none or it is malformed. */
 export function keyOf(request: FastifyRequest): string {
@@ -125,19 +128,25 @@ export function traceOf(request: FastifyRequest): { traceparent?: string } {
     : {}
 }
 
-export function sendAnswer(reply: FastifyReply, answer: Answer): FastifyReply {
+/** `pathOf` tells where what was created is found, by its order. */
+export function sendAnswer(
+  reply: FastifyReply,
+  answer: Answer,
+  pathOf = (orderId: string) => `/v1/orders/${orderId}`,
+): FastifyReply {
   reply
     .code(answer.status)
     .header(
       'content-type',
       answer.status >= 400 ? 'application/problem+json; charset=utf-8' : 'application/json; charset=utf-8',
     )
-  if (answer.status === 201 && answer.orderId !== null) reply.header('location', `/v1/orders/${answer.orderId}`)
+  if (answer.status === 201 && answer.orderId !== null) reply.header('location', pathOf(answer.orderId))
   if (answer.retryAfterMs !== null) reply.header('retry-after', retryAfter(answer.retryAfterMs))
   if (answer.replayed) reply.header('idempotent-replayed', 'true')
   return reply.send(answer.body)
 }
 
-function retryAfter(ms: number): string {
+/** For the Retry-After header: whole seconds, at least one. */
+export function retryAfter(ms: number): string {
   return String(Math.max(1, Math.ceil(ms / 1000)))
 }

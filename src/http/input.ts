@@ -5,6 +5,7 @@ import { invalidRequest } from './problems.ts'
 
 export const Currency = Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217, upper case' })
 export const Sku = Type.String({ minLength: 1, maxLength: 64, pattern: '^[\\x21-\\x7e]+$' })
+export const MeterType = Type.String({ minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9_.:-]+$' })
 export const Amount = Type.Integer({ minimum: 0, maximum: 999_999_999_999, description: 'minor units of the currency' })
 export const Quantity = Type.Integer({ minimum: 1, maximum: 1_000_000 })
 

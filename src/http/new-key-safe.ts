@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { parseIdempotencyKey } from '../domain/idempotency-key.ts'
 import { Problem } from '../domain/problem.ts'
-import { lookUpAttempt } from '../flows/look-up.ts'
+import { isNewKeySafe } from '../flows/look-up.ts'
 
 /**
  * The problem with `new_key_safe`. Where nothing has said it yet, the request was refused before its key was looked at,
@@ -16,7 +16,7 @@ export async function withNewKeySafe(deps: Deps, request: FastifyRequest, proble
   const safe =
     problem.status < 500 &&
     request.routeOptions.config.tellsNewKeySafe === 'by_header' &&
-    (await isNewKeySafe(deps, request))
+    (await isKeyOfRequestFree(deps, request))
   return new Problem(problem.code, {
     ...options,
     detail: problem.message,
@@ -24,14 +24,9 @@ export async function withNewKeySafe(deps: Deps, request: FastifyRequest, proble
   })
 }
 
-async function isNewKeySafe(deps: Deps, request: FastifyRequest): Promise<boolean> {
+async function isKeyOfRequestFree(deps: Deps, request: FastifyRequest): Promise<boolean> {
   if (request.caller === null) return false
   const parsed = parseIdempotencyKey(request.raw.rawHeaders)
   // No attempt can have been made without a key that is valid.
-  if (parsed.kind !== 'key') return true
-  try {
-    return (await lookUpAttempt(deps, request.caller.tenantId, parsed.key)).new_key_safe
-  } catch (error) {
-    return error instanceof Problem && error.code === 'not_found'
-  }
+  return parsed.kind !== 'key' || isNewKeySafe(deps, request.caller.tenantId, parsed.key)
 }

@@ -11,7 +11,6 @@ export interface ClaimItem {
   tenantId: string
   key: string
   kind: 'checkout' | 'run'
-  objectId: string
   orderId: string
   customerId: string
   /** Random; whoever holds it decides for the attempt while the lease lasts. */
@@ -36,6 +35,7 @@ export interface ClaimItem {
 /** An attempt as stored, without its answer. */
 export interface KnownAttempt {
   kind: 'checkout' | 'refund' | 'run'
+  /** Of the order or refund that it made; a run is known by its order. */
   objectId: string
   state: 'running' | 'resumable' | 'open' | 'settled'
   leaseToken: string | null
@@ -111,7 +111,6 @@ function claimJson(item: ClaimItem): Record<string, unknown> {
   return {
     key: item.key,
     kind: item.kind,
-    object_id: item.objectId,
     order_id: item.orderId,
     customer_id: item.customerId,
     token: item.leaseToken,

@@ -1,4 +1,4 @@
-/** Demo tenants, their well-known keys and a catalog, for trying the service. Inserts only what is missing. */
+/** Demo tenants, their well-known keys, a catalog and meters, for trying the service. Inserts only what is missing. */
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { transaction } from '../runtime/database.ts'
@@ -33,6 +33,11 @@ const products = [
   { sku: 'rare', name: 'Rare print', unit_price: 5000, currency: 'EUR', available: 5 },
 ] as const
 
+const meters = [
+  { meter_type: 'input_tokens', price: 300, per: 1_000_000, currency: 'EUR' },
+  { meter_type: 'output_tokens', price: 1500, per: 1_000_000, currency: 'EUR' },
+] as const
+
 export async function seedDemo(db: Kysely<Tables>): Promise<void> {
   await transaction(db, async (tx) => {
     for (const { tenant_id, name, keys } of tenants) {
@@ -57,6 +62,11 @@ export async function seedDemo(db: Kysely<Tables>): Promise<void> {
       await tx
         .insertInto('products')
         .values(products.map((product) => ({ ...product, tenant_id })))
+        .onConflict((conflict) => conflict.doNothing())
+        .execute()
+      await tx
+        .insertInto('meters')
+        .values(meters.map((meter) => ({ ...meter, tenant_id })))
         .onConflict((conflict) => conflict.doNothing())
         .execute()
     }

@@ -2,6 +2,7 @@
 import type { ColumnType, Generated, JSONColumnType } from 'kysely'
 import type { Dispute } from '../domain/dispute.ts'
 import type { Order } from '../domain/order.ts'
+import type { RunClosing } from '../domain/run.ts'
 import type { Refund } from '../domain/refund.ts'
 
 type Json<T> = JSONColumnType<T & object>
@@ -126,11 +127,76 @@ export interface Tables {
     created_at: Generated<Date>
     finished_at: Date | null
   }
+  meters: {
+    tenant_id: string
+    meter_type: string
+    price: number
+    per: number
+    currency: string
+    updated_at: Generated<Date>
+  }
+  emails: {
+    tenant_id: string
+    order_id: string
+    kind: string
+    state: 'waiting' | 'sending' | 'sent' | 'uncertain' | 'skipped' | 'failed'
+    reason: string | null
+    amount: number | null
+    claim_token: string | null
+    created_at: Generated<Date>
+    updated_at: Generated<Date>
+  }
+  webhook_endpoints: {
+    tenant_id: string
+    url: string
+    secret: string
+    previous_secret: Defaulted<string | null>
+    previous_secret_until: Defaulted<Date | null>
+    last_success_at: Defaulted<Date | null>
+    disabled_at: Defaulted<Date | null>
+    disabled_reason: Defaulted<string | null>
+    created_at: Generated<Date>
+    updated_at: Generated<Date>
+  }
+  merchant_events: {
+    tenant_id: string
+    event_id: string
+    order_id: string
+    type: string
+    transition: string
+    body: string
+    created_at: Generated<Date>
+  }
+  event_deliveries: {
+    tenant_id: string
+    delivery_id: string
+    event_id: string
+    attempt: number
+    delivered: boolean
+    http_status: number | null
+    error: string | null
+    duration_ms: number
+    created_at: Generated<Date>
+  }
   runs: {
     tenant_id: string
-    run_id: string
     order_id: string
-    hold_amount: number
+    closed_at: Date | null
+    closed_by: RunClosing | null
+    next_look_at: Date
+    looks: Defaulted<number>
+    finished_at: Date | null
+    created_at: Generated<Date>
+  }
+  usage_lines: {
+    tenant_id: string
+    order_id: string
+    meter_type: string
+    quantity: number
+    price: number
+    per: number
+    amount: number
+    used_after: number
     created_at: Generated<Date>
   }
   provider_events: {
