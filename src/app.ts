@@ -11,10 +11,12 @@ import { catalogRoutes } from './http/catalog.ts'
 import { checkoutRoutes } from './http/checkouts.ts'
 import { healthRoutes } from './http/health.ts'
 import { parseJsonBody } from './http/json-body.ts'
+import { ledgerRoutes } from './http/ledger.ts'
 import { meterRoutes } from './http/meters.ts'
 import { withNewKeySafe } from './http/new-key-safe.ts'
 import { orderRoutes } from './http/orders.ts'
 import { problemFor, refuseMalformedHttp, sendProblem } from './http/problems.ts'
+import { refundRoutes } from './http/refunds.ts'
 import { RouteTable } from './http/route-table.ts'
 import { runRoutes } from './http/runs.ts'
 import { webhookEndpointRoutes } from './http/webhook-endpoint.ts'
@@ -81,6 +83,8 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
   const ring = new KeyRing(deps)
   healthRoutes(app, deps, lifecycle)
   orderRoutes(app, deps, ring)
+  refundRoutes(app, deps, ring)
+  ledgerRoutes(app, deps, ring)
   webhookEndpointRoutes(app, deps, ring)
   meterRoutes(app, deps, ring)
   runRoutes(app, deps, ring)

@@ -59,6 +59,12 @@ const settings = {
   RECONCILE_AFTER_MS: { kind: 'number', default: '2000', min: 1 },
   /** Pause between sweeps of what is past its retention, ms. */
   SWEEP_INTERVAL_MS: { kind: 'number', default: '60000', min: 1 },
+  /** `smtp://` or `smtps://` with the login in it. Without it no mail is sent; that it was due is kept. */
+  SMTP_URL: { kind: 'text', secret: true },
+  /** The sender of mails, e.g. `Shop <orders@shop.example>`. */
+  MAIL_FROM: { kind: 'text' },
+  /** Let merchants' endpoints be in private networks and without TLS: for development alone. */
+  MERCHANT_WEBHOOK_ALLOW_PRIVATE: { kind: 'boolean', default: 'false' },
   LOG_LEVEL: { kind: 'text', default: 'info' },
 } as const satisfies Record<string, Setting>
 
@@ -89,6 +95,9 @@ export interface Config {
   recoveryIntervalMs: number
   reconcileAfterMs: number
   sweepIntervalMs: number
+  /** Undefined: no mail is sent. */
+  mail: { smtpUrl: string; from: string } | undefined
+  merchantWebhookAllowPrivate: boolean
   logLevel: string
 }
 
@@ -174,6 +183,15 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     faults.push('DIGEST_SECRET is required with DATABASE_URL: all processes on one database must share it')
   }
 
+  const smtpUrl = raw('SMTP_URL')
+  const mailFrom = raw('MAIL_FROM')
+  if (smtpUrl !== undefined && !/^smtps?:\/\/[^/]+/.test(smtpUrl)) {
+    faults.push('SMTP_URL must start with smtp:// or smtps://')
+  }
+  if (smtpUrl !== undefined && !/[^@\s]@[^@\s]+$/.test(mailFrom ?? '')) {
+    faults.push('MAIL_FROM must be or end with an email address when SMTP_URL is set, e.g. Shop <orders@shop.example>')
+  }
+
   const config: Config = {
     port: number('PORT'),
     host: raw('HOST') ?? '',
@@ -197,6 +215,8 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     recoveryIntervalMs: number('RECOVERY_INTERVAL_MS'),
     reconcileAfterMs: number('RECONCILE_AFTER_MS'),
     sweepIntervalMs: number('SWEEP_INTERVAL_MS'),
+    mail: smtpUrl === undefined ? undefined : { smtpUrl, from: mailFrom ?? '' },
+    merchantWebhookAllowPrivate: boolean('MERCHANT_WEBHOOK_ALLOW_PRIVATE'),
     logLevel: raw('LOG_LEVEL') ?? 'info',
   }
 

@@ -149,3 +149,139 @@ export async function enqueueJobs(tx: Transaction<Tables>, tenantId: string, job
     .onConflict((conflict) => conflict.columns(['tenant_id', 'topic', 'business_id']).doNothing())
     .execute()
 }
+
+/** A row of `jobs`, as people see it. */
+export interface JobRow {
+  tenant_id: string
+  topic: string
+  business_id: string
+  payload: Record<string, unknown>
+  state: 'ready' | 'done' | 'dead' | 'discarded'
+  run_at: Date
+  attempts: number
+  /** Taken, and the lease has not ended. */
+  running: boolean
+  last_error: string | null
+  created_at: Date
+  finished_at: Date | null
+}
+
+const isRunning = sql<boolean>`(state = 'ready' AND lease_token IS NOT NULL AND run_at > clock_timestamp())`
+const shown = [
+  'tenant_id',
+  'topic',
+  'business_id',
+  'payload',
+  'state',
+  'run_at',
+  'attempts',
+  isRunning.as('running'),
+  'last_error',
+  'created_at',
+  'finished_at',
+] as const
+
+/** How a job is named to people, and as the cursor of a list. */
+export function jobId(job: Pick<JobRow, 'topic' | 'business_id'>): string {
+  return `${job.topic}:${job.business_id}`
+}
+
+/** The topic and the business id, out of such a name. */
+export function splitJobId(id: string): [topic: string, businessId: string] {
+  const colon = id.indexOf(':')
+  return colon === -1 ? [id, ''] : [id.slice(0, colon), id.slice(colon + 1)]
+}
+
+/** By topic, and within one the newest first as their business ids sort; one more than the page's limit where there is
+ * more. `after` is a `jobId`. */
+export async function listJobs(
+  db: Kysely<Tables>,
+  tenantId: string,
+  page: { limit: number; after: string | null },
+  state?: JobRow['state'],
+): Promise<JobRow[]> {
+  let query = db.selectFrom('jobs').select(shown).where('tenant_id', '=', tenantId)
+  // Written out, so that the partial indexes answer: what is done outnumbers everything else.
+  if (state !== undefined) query = query.where(sql<boolean>`state = ${sql.lit(state)}`)
+  if (page.after !== null) {
+    const [topic, businessId] = splitJobId(page.after)
+    query = query.where(sql<boolean>`(topic, business_id) < (${topic}, ${businessId})`)
+  }
+  return query
+    .orderBy('topic', 'desc')
+    .orderBy('business_id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+}
+
+export async function readJob(
+  db: Kysely<Tables>,
+  tenantId: string,
+  topic: string,
+  businessId: string,
+): Promise<JobRow | null> {
+  const row = await db
+    .selectFrom('jobs')
+    .select(shown)
+    .where('tenant_id', '=', tenantId)
+    .where('topic', '=', topic)
+    .where('business_id', '=', businessId)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/**
+ * Runs a job again under its business id, from its first try on; one that waits for its next try runs now. Its effects
+ * are keyed by that id, so those that have happened do not happen again. Null where there is none or it runs this moment.
+ */
+export async function requeueJob(
+  db: Kysely<Tables>,
+  tenantId: string,
+  topic: string,
+  businessId: string,
+): Promise<JobRow | null> {
+  const row = await db
+    .updateTable('jobs')
+    .set({ state: 'ready', run_at: sql`clock_timestamp()`, attempts: 0, lease_token: null, finished_at: null })
+    .where('tenant_id', '=', tenantId)
+    .where('topic', '=', topic)
+    .where('business_id', '=', businessId)
+    .where(sql<boolean>`NOT ${isRunning}`)
+    .returning(shown)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** Gives a job up for good: it is never run again unless it is requeued. Null where there is none, it is done, or it runs
+ * this moment. */
+export async function discardJob(
+  db: Kysely<Tables>,
+  tenantId: string,
+  topic: string,
+  businessId: string,
+): Promise<JobRow | null> {
+  const row = await db
+    .updateTable('jobs')
+    .set({ state: 'discarded', lease_token: null, finished_at: sql`clock_timestamp()` })
+    .where('tenant_id', '=', tenantId)
+    .where('topic', '=', topic)
+    .where('business_id', '=', businessId)
+    .where('state', 'in', ['ready', 'dead'])
+    .where(sql<boolean>`NOT ${isRunning}`)
+    .returning(shown)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** Deletes up to `limit` jobs that ended longer ago than `olderThanMs`; resolves with how many. Dead ones stay: they wait
+ * for a person. */
+export async function deleteOldJobs(pool: pg.Pool, olderThanMs: number, limit: number): Promise<number> {
+  const { rowCount } = await pool.query(
+    `DELETE FROM jobs WHERE (tenant_id, topic, business_id) IN (
+       SELECT tenant_id, topic, business_id FROM jobs
+       WHERE state IN ('done', 'discarded') AND finished_at < now() - $1::float8 * interval '1 ms'
+       ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+    [olderThanMs, limit],
+  )
+  return rowCount ?? 0
+}

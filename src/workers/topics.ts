@@ -3,6 +3,9 @@ import { closePayment } from '../flows/closing.ts'
 import { handleProviderEvent } from '../flows/events.ts'
 import type { GroupHandler, JobHandler } from '../flows/job-run.ts'
 import { refundLatePayment } from '../flows/late-money.ts'
+import { sendEmail } from '../flows/mail.ts'
+import { deliverEvent, redeliveryPauseMs } from '../flows/merchant-events.ts'
+import { spreadOrderNews } from '../flows/order-news.ts'
 
 export type Topic = {
   /** At once in one process. */
@@ -24,4 +27,9 @@ export const topics: Readonly<Record<string, Topic>> = {
   provider_event: { slots: 16, share: 8, pauseMs: forADay, run: handleProviderEvent },
   close_payment: { slots: 8, share: 4, pauseMs: forADay, run: closePayment },
   refund_late_payment: { slots: 8, share: 4, pauseMs: forADay, run: refundLatePayment },
+  // A group costs little more than one.
+  order_news: { slots: 64, share: 32, pauseMs: forADay, runGroup: spreadOrderNews },
+  send_email: { slots: 8, share: 4, pauseMs: forADay, run: sendEmail },
+  // Merchants' servers may hang: each for as long as a delivery's time limit.
+  deliver_event: { slots: 32, share: 4, pauseMs: redeliveryPauseMs, run: deliverEvent },
 }
