@@ -25,6 +25,7 @@ import type { Tables } from './store/tables.ts'
 import { expireRuns } from './workers/expire-runs.ts'
 import { recoverOrders } from './workers/recover-orders.ts'
 import { runJobs } from './workers/run-jobs.ts'
+import { sweepJobs } from './workers/sweep-jobs.ts'
 
 export interface Service {
   /** Where the API listens; undefined without the role. */
@@ -133,6 +134,7 @@ function startWorkers(deps: Deps): () => Promise<void> {
   const loops: Loop[] = [
     startLoop('run-jobs', deps.config.workerPollMs, deps.log, () => runJobs(deps, stopping.signal)),
     startLoop('recover-orders', deps.config.recoveryIntervalMs, deps.log, () => recoverOrders(deps)),
+    startLoop('sweep-jobs', deps.config.sweepIntervalMs, deps.log, () => sweepJobs(deps)),
     startLoop('expire-runs', deps.config.recoveryIntervalMs, deps.log, () => expireRuns(deps)),
   ]
   return async () => {
