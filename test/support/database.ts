@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import pg from 'pg'
 import { inject } from 'vitest'
+import { administer } from './administer.ts'
 import { databaseUrl } from './database-url.ts'
 
 export type TestDatabase = {
@@ -30,15 +30,5 @@ async function create(template: string): Promise<TestDatabase> {
       if (process.env.KEEP_TEST_DATABASES) console.log(`kept the database ${name}`)
       else await administer(adminUrl, `drop database ${name} with (force)`)
     },
-  }
-}
-
-async function administer(url: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query(statement)
-  } finally {
-    await client.end()
   }
 }

@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { startEmbeddedPostgres } from '../../src/runtime/embedded.ts'
 import { migrate } from '../../src/runtime/migrate.ts'
+import { administer } from './administer.ts'
 import { databaseUrl } from './database-url.ts'
 import { quiet } from './quiet.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -54,15 +54,5 @@ async function temporaryServer(): Promise<{ url: string; stop(): Promise<void> }
       if (process.env.KEEP_TEST_DATABASES) console.log(`The test databases are kept: DATA_DIR=${dataDir}`)
       else await rm(dataDir, { recursive: true })
     },
-  }
-}
-
-async function administer(url: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query(statement)
-  } finally {
-    await client.end()
   }
 }
