@@ -1,7 +1,19 @@
-/** Refunds as the provider tells of them: by notification, or read from its list. */
+/**
+ * Refunds as the provider tells of them, by notification or in its list: ours, whose answer may have been lost, and those
+ * made in its dashboard. Each real refund is one row here, bound to the provider's id.
+ */
 import type { Deps } from '../deps.ts'
+import { newId } from '../domain/ids.ts'
 import type { Order } from '../domain/order.ts'
-import type { ProviderEvent } from '../provider/port.ts'
+import type { Refund } from '../domain/refund.ts'
+import type { ProviderEvent, ProviderRefund } from '../provider/port.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
+import { recordCalls } from '../store/orders.ts'
+import { adoptRefund } from '../store/refund-changes.ts'
+import { readBoundRefund, readRefund } from '../store/refunds.ts'
+import { ask, deadlineFor, targetOf } from './provider-calls.ts'
+import { stillConfigured } from './provider-target.ts'
+import { followAdopted, settleRefund } from './refund-settlement.ts'
 
 /** What a notification about one refund says. */
 export type RefundNews = Pick<ProviderEvent, 'id' | 'refundId' | 'status' | 'amount' | 'currency'>
@@ -14,13 +26,88 @@ export type NewsResult = 'applied' | 'nothing_new' | 'mismatch' | 'unanswered'
 
 /**
  * Applies news of one refund (`refund.created`, `.updated`, `.failed`, `charge.refund.updated`), in any order and any
- * number of times. News about a refund that we cannot tell for sure makes us read the payment's refunds.
+ * number of times. The end of a refund that we know is taken at its word; for everything else the payment's refunds are read.
  */
 export async function applyProviderRefund(deps: Deps, order: Order, news: RefundNews): Promise<NewsResult> {
-  return readProviderRefunds(deps, order, news.id)
+  if (wasNeverPaid(order)) return 'nothing_new'
+  const known = news.refundId === null ? null : await readBoundRefund(deps.db, order.tenant_id, news.refundId)
+  const { status } = news
+  if (known === null || status === null) return readProviderRefunds(deps, order, news.id)
+  const fits = known.order_id === order.order_id && known.amount === news.amount && known.currency === news.currency
+  if (!fits) return 'mismatch'
+  if (status !== 'succeeded' && status !== 'failed') return 'nothing_new'
+  const refund: ProviderRefund = { ...boundTo(known), status }
+  return (await settleKnown(deps, known, refund)) ? 'applied' : 'nothing_new'
 }
 
-/** Reads every refund of the order's payment and applies each: for `charge.refunded`, which does not name them. */
-export async function readProviderRefunds(_deps: Deps, _order: Order, _actor: string): Promise<NewsResult> {
-  throw new Error('refunds cannot be read yet')
+/** Reads every refund of the order's payment and applies each: for `charge.refunded`, which does not name them. `actor`:
+ * the event, request or operator. */
+export async function readProviderRefunds(deps: Deps, order: Order, actor: string): Promise<NewsResult> {
+  if (wasNeverPaid(order)) return 'nothing_new'
+  const { intent_id } = order
+  // Of a hold whose capture nobody has told us yet: that comes first.
+  if (order.status !== 'paid' || intent_id === null) return 'unanswered'
+  if ((await stillConfigured(deps, order)) !== true) return 'unanswered'
+  const { outcome, calls } = await ask(deps, deadlineFor(deps, performance.now()), (limits) =>
+    deps.provider.listRefunds(targetOf(order), intent_id, limits),
+  )
+  await recordCalls(deps.db, order.tenant_id, order.order_id, calls)
+  if (outcome.kind !== 'listed') return 'unanswered'
+  await checkpoint('provider_refunds.listed')
+  let result: NewsResult = 'nothing_new'
+  for (const refund of outcome.items) {
+    if (refund.currency !== order.currency) {
+      deps.log.error({ tenant_id: order.tenant_id, order_id: order.order_id, actor }, 'a refund has another currency')
+      return 'mismatch'
+    }
+    if (await applyListed(deps, order, refund)) result = 'applied'
+  }
+  return result
+}
+
+/** Whether it was news. */
+async function applyListed(deps: Deps, order: Order, refund: ProviderRefund): Promise<boolean> {
+  const known = (await readBoundRefund(deps.db, order.tenant_id, refund.refundId)) ?? (await ours(deps, order, refund))
+  if (known !== null) return settleKnown(deps, known, refund)
+  const found = {
+    refund_id: newId('ref'),
+    provider_refund_id: refund.refundId,
+    amount: refund.amount,
+    currency: refund.currency,
+    status: refund.status,
+    created_at: refund.createdAt,
+  }
+  const adopted = await adoptRefund(deps.db, order, found, deps.config.reconcileAfterMs, followAdopted)
+  await checkpoint('provider_refunds.adopted')
+  return adopted !== null
+}
+
+/** The row of ours that the refund names and that does not know yet which one it is. */
+async function ours(deps: Deps, order: Order, { metadata }: ProviderRefund): Promise<Refund | null> {
+  if (metadata.refund === undefined || metadata.tenant !== order.tenant_id) return null
+  const row = await readRefund(deps.db, order.tenant_id, metadata.refund)
+  return row?.order_id === order.order_id && row.provider_refund_id === null ? row : null
+}
+
+async function settleKnown(deps: Deps, known: Refund, refund: ProviderRefund): Promise<boolean> {
+  const isNew = known.provider_refund_id === null || known.status !== refund.status
+  if (!isNew) return false
+  return (await settleRefund(deps, known, { kind: refund.status, refund }, { calls: [] })).applied
+}
+
+/** A bound row, as the provider would list it. */
+function boundTo(row: Refund): Omit<ProviderRefund, 'status'> {
+  return {
+    refundId: row.provider_refund_id ?? '',
+    intentId: null,
+    amount: row.amount,
+    currency: row.currency,
+    createdAt: row.created_at,
+    metadata: {},
+  }
+}
+
+/** Late money that goes back is kept apart: it never was this order's. */
+function wasNeverPaid({ status }: Order): boolean {
+  return status === 'payment_failed' || status === 'canceled'
 }

@@ -1,0 +1,26 @@
+/** Finds refunds in doubt or on their way that are due to be asked about, and drives each on. */
+import type { Deps } from '../deps.ts'
+import type { Refund } from '../domain/refund.ts'
+import { deadlineFor } from '../flows/provider-calls.ts'
+import { driveRefund } from '../flows/refund-recovery.ts'
+import { claimDueRefunds } from '../store/refunds.ts'
+
+/** Asked about at once; the gate bounds how fast the provider is called. */
+const atOnce = 8
+
+/** Resolves with the number of refunds that it found. */
+export async function settleRefunds(deps: Deps): Promise<number> {
+  const due = await claimDueRefunds(deps.db, { firstMs: deps.config.reconcileAfterMs, atMost: atOnce })
+  await Promise.all(due.map((refund) => settle(deps, refund)))
+  return due.length
+}
+
+async function settle(deps: Deps, refund: Refund): Promise<void> {
+  try {
+    await driveRefund(deps, refund, { ...deadlineFor(deps, performance.now()), background: true })
+  } catch (error) {
+    // The next ask is claimed already; one refund's fault must not stop the others.
+    const { tenant_id, refund_id } = refund
+    deps.log.error({ err: error, tenant_id, refund_id }, 'driving a refund on failed')
+  }
+}
