@@ -21,57 +21,93 @@ CREATE TYPE claim_item AS (
 
 CREATE TYPE claim_quote AS (
   item_key text,
-  -- Why it cannot be sold, or null.
+  -- Why it cannot be sold, or null. Stock is not looked at.
   refusal text, refusal_detail jsonb,
   currency text, total bigint, lines jsonb
 );
 
--- Price items with these rows of the catalog. Says nothing of the items before each in the group.
-CREATE FUNCTION quote_items(p_items claim_item[], p_products products[]) RETURNS SETOF claim_quote
+-- Prices the items with today's catalog, given as {sku: {name, unit_price, currency}}. Maps instead of joins: a group of
+-- items asks for a few rows many times.
+CREATE FUNCTION quote_items(p_items claim_item[], p_catalog jsonb) RETURNS claim_quote[]
 LANGUAGE plpgsql STABLE
-SET plan_cache_mode = force_generic_plan
 AS $$
-#variable_conflict use_column
+DECLARE
+  -- {currency: [minimum, maximum, step]}
+  v_limits jsonb := (
+    SELECT jsonb_object_agg(code, jsonb_build_array(minimum, maximum, step)) FROM currencies
+    WHERE code = ANY (ARRAY(SELECT DISTINCT value->>'currency' FROM jsonb_each(p_catalog))
+                   || ARRAY(SELECT currency FROM unnest(p_items) WHERE fixed_total IS NOT NULL)));
 BEGIN
-  RETURN QUERY
-  SELECT i.key,
-    CASE WHEN l.unknown IS NOT NULL THEN 'unknown_sku'
-         WHEN l.mixed OR i.currency <> s.currency THEN 'currency_mismatch'
-         WHEN i.expected_total <> s.total THEN 'price_changed'
-         WHEN c.code IS NULL OR s.total < c.minimum OR s.total > c.maximum OR s.total % c.step <> 0
-           THEN 'amount_not_chargeable'
-         WHEN short.items IS NOT NULL THEN 'out_of_stock' END,
-    CASE WHEN l.unknown IS NOT NULL THEN jsonb_build_object('skus', l.unknown)
-         WHEN l.mixed OR i.currency <> s.currency THEN jsonb_build_object('currency', s.currency)
-         WHEN i.expected_total <> s.total
-           THEN jsonb_build_object('expected_total', i.expected_total, 'total', s.total, 'currency', s.currency)
-         WHEN c.code IS NULL OR s.total < c.minimum OR s.total > c.maximum OR s.total % c.step <> 0
-           THEN jsonb_build_object('total', s.total, 'currency', s.currency, 'minimum', c.minimum, 'maximum', c.maximum,
-                                   'step', c.step)
-         WHEN short.items IS NOT NULL THEN jsonb_build_object('items', short.items) END,
-    s.currency, s.total, coalesce(l.lines, '[]')
-  FROM unnest(p_items) AS i
-  CROSS JOIN LATERAL (
-    SELECT min(p.currency) AS currency, min(p.currency) <> max(p.currency) AS mixed,
-      sum(o.quantity * p.unit_price)::bigint AS total,
-      jsonb_agg(o.sku ORDER BY o.n) FILTER (WHERE p.sku IS NULL) AS unknown,
-      jsonb_agg(jsonb_build_object('sku', o.sku, 'name', p.name, 'quantity', o.quantity, 'unit_price', p.unit_price,
-                                   'amount', o.quantity * p.unit_price) ORDER BY o.n) AS lines
-    FROM (SELECT n, v->>'sku' AS sku, (v->>'quantity')::bigint AS quantity
-          FROM jsonb_array_elements(i.items) WITH ORDINALITY AS e(v, n)) o
-    LEFT JOIN unnest(p_products) AS p ON p.sku = o.sku
-  ) l
-  CROSS JOIN LATERAL (
-    SELECT CASE WHEN i.fixed_total IS NULL THEN l.currency ELSE i.currency END AS currency,
-           coalesce(i.fixed_total, l.total) AS total
-  ) s
-  CROSS JOIN LATERAL (
-    SELECT jsonb_agg(jsonb_build_object('sku', d.sku, 'requested', d.quantity, 'available', p.available) ORDER BY d.sku) AS items
-    FROM unnest(i.skus, i.quantities) AS d(sku, quantity)
-    JOIN unnest(p_products) AS p ON p.sku = d.sku
-    WHERE d.quantity > p.available
-  ) short
-  LEFT JOIN LATERAL (SELECT * FROM currencies WHERE code = s.currency LIMIT 1) c ON true;
+  RETURN ARRAY(
+    SELECT (i.key, r.refusal,
+      CASE r.refusal
+        WHEN 'unknown_sku' THEN jsonb_build_object('skus', l.unknown)
+        WHEN 'currency_mismatch' THEN jsonb_build_object('currency', s.currency)
+        WHEN 'price_changed'
+          THEN jsonb_build_object('expected_total', i.expected_total, 'total', s.total, 'currency', s.currency)
+        WHEN 'amount_not_chargeable'
+          THEN jsonb_build_object('total', s.total, 'currency', s.currency, 'minimum', c.minimum, 'maximum', c.maximum,
+                                  'step', c.step)
+      END,
+      s.currency, s.total, coalesce(l.lines, '[]'))::claim_quote
+    FROM unnest(p_items) AS i
+    CROSS JOIN LATERAL (
+      SELECT min(p->>'currency') AS currency, min(p->>'currency') <> max(p->>'currency') AS mixed,
+        sum((v->>'quantity')::bigint * (p->>'unit_price')::bigint)::bigint AS total,
+        jsonb_agg(v->'sku' ORDER BY n) FILTER (WHERE p IS NULL) AS unknown,
+        jsonb_agg(jsonb_build_object('sku', v->'sku', 'name', p->'name', 'quantity', v->'quantity',
+                                     'unit_price', p->'unit_price',
+                                     'amount', (v->>'quantity')::bigint * (p->>'unit_price')::bigint) ORDER BY n) AS lines
+      FROM (SELECT v, n, p_catalog->(v->>'sku') AS p FROM jsonb_array_elements(i.items) WITH ORDINALITY AS e(v, n)) e
+    ) l
+    CROSS JOIN LATERAL (
+      SELECT CASE WHEN i.fixed_total IS NULL THEN l.currency ELSE i.currency END AS currency,
+             coalesce(i.fixed_total, l.total) AS total
+    ) s
+    CROSS JOIN LATERAL (
+      SELECT (v_limits->s.currency->>0)::bigint AS minimum, (v_limits->s.currency->>1)::bigint AS maximum,
+             (v_limits->s.currency->>2)::bigint AS step
+    ) c
+    CROSS JOIN LATERAL (
+      SELECT CASE WHEN l.unknown IS NOT NULL THEN 'unknown_sku'
+                  WHEN l.mixed OR i.currency <> s.currency THEN 'currency_mismatch'
+                  WHEN i.expected_total <> s.total THEN 'price_changed'
+                  WHEN c.step IS NULL OR s.total < c.minimum OR s.total > c.maximum OR s.total % c.step <> 0
+                    THEN 'amount_not_chargeable' END AS refusal
+    ) r);
+END
+$$;
+
+-- Admits the items in their order, each against the stock less what those before it take. `p_stock` is {sku: available}.
+-- Resolves with those that cannot be sold: refused by their quote, or short of stock.
+CREATE FUNCTION refused_items(p_items claim_item[], p_quotes claim_quote[], p_stock jsonb) RETURNS claim_quote[]
+LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+  v_quote claim_quote;
+  v_item claim_item;
+  v_left jsonb := p_stock;
+  v_short jsonb;
+  v_refused claim_quote[] := '{}';
+BEGIN
+  FOREACH v_item IN ARRAY p_items LOOP
+    SELECT * INTO v_quote FROM unnest(p_quotes) q WHERE q.item_key = v_item.key;
+    IF v_quote.refusal IS NULL THEN
+      SELECT jsonb_agg(jsonb_build_object('sku', d.sku, 'requested', d.quantity, 'available', v_left->d.sku))
+        INTO v_short
+        FROM unnest(v_item.skus, v_item.quantities) AS d(sku, quantity)
+        WHERE d.quantity > (v_left->>d.sku)::bigint;
+      IF v_short IS NULL THEN
+        SELECT v_left || coalesce(jsonb_object_agg(d.sku, (v_left->>d.sku)::bigint - d.quantity), '{}')
+          INTO v_left FROM unnest(v_item.skus, v_item.quantities) AS d(sku, quantity);
+        CONTINUE;
+      END IF;
+      v_quote.refusal := 'out_of_stock';
+      v_quote.refusal_detail := jsonb_build_object('items', v_short);
+    END IF;
+    v_refused := v_refused || v_quote;
+  END LOOP;
+  RETURN v_refused;
 END
 $$;
 
@@ -119,12 +155,11 @@ DECLARE
   v_won text[];
   v_gone text[];
   v_skus text[];
-  v_products products[];
+  v_catalog jsonb;
+  v_stock jsonb;
+  v_for_sale bigint;
   v_quotes claim_quote[];
-  v_quote claim_quote;
-  v_item claim_item;
-  v_taken jsonb := '{}';
-  v_short jsonb;
+  v_refused claim_quote[];
   v_lease_ends timestamptz;
 BEGIN
   -- Keys that have been seen: a repeat ends here, having read one index and written nothing.
@@ -139,17 +174,17 @@ BEGIN
 
   -- Refuse without a write or a lock what is unknown or sold out: a sold-out product stays cheap to ask for.
   v_skus := ARRAY(SELECT DISTINCT s FROM unnest(v_items) AS i, unnest(i.skus) AS s);
-  v_products := ARRAY(SELECT p FROM products p WHERE p.tenant_id = p_tenant AND p.sku = ANY (v_skus));
-  IF cardinality(v_products) < cardinality(v_skus) OR EXISTS (SELECT FROM unnest(v_products) p WHERE p.available = 0) THEN
-    v_gone := '{}';
-    FOR v_quote IN SELECT * FROM quote_items(v_items, v_products) q WHERE q.refusal IS NOT NULL LOOP
-      item_key := v_quote.item_key; outcome := 'refused'; refusal := v_quote.refusal; detail := v_quote.refusal_detail;
-      RETURN NEXT;
-      v_gone := v_gone || v_quote.item_key;
-    END LOOP;
-    v_items := items_without(v_items, v_gone);
+  SELECT jsonb_object_agg(p.sku, jsonb_build_object('name', p.name, 'unit_price', p.unit_price, 'currency', p.currency)),
+         jsonb_object_agg(p.sku, p.available), coalesce(count(*) FILTER (WHERE p.available > 0), 0)
+    INTO v_catalog, v_stock, v_for_sale
+    FROM products p WHERE p.tenant_id = p_tenant AND p.sku = ANY (v_skus);
+  IF v_for_sale < cardinality(v_skus) THEN
+    v_refused := refused_items(v_items, quote_items(v_items, v_catalog), v_stock);
+    RETURN QUERY SELECT q.item_key, 'refused', q.refusal, q.refusal_detail, NULL::jsonb, NULL, NULL::jsonb
+      FROM unnest(v_refused) q;
+    v_items := items_without(v_items, ARRAY(SELECT q.item_key FROM unnest(v_refused) q));
     IF v_items = '{}' THEN RETURN; END IF;
-    refusal := NULL; detail := NULL;
+    v_skus := ARRAY(SELECT DISTINCT s FROM unnest(v_items) AS i, unnest(i.skus) AS s);
   END IF;
 
   -- Keys, in order.
@@ -203,45 +238,26 @@ BEGIN
   END IF;
 
   -- Products, by SKU. A row that was waited for is read as it is now, and nobody changes it until the commit.
-  v_skus := ARRAY(SELECT DISTINCT s FROM unnest(v_items) AS i, unnest(i.skus) AS s);
-  v_products := ARRAY(SELECT p FROM products p WHERE p.tenant_id = p_tenant AND p.sku = ANY (v_skus)
-                      ORDER BY p.sku FOR NO KEY UPDATE);
-  v_quotes := ARRAY(SELECT q FROM quote_items(v_items, v_products) q);
+  SELECT jsonb_object_agg(p.sku, jsonb_build_object('name', p.name, 'unit_price', p.unit_price, 'currency', p.currency)),
+         jsonb_object_agg(p.sku, p.available)
+    INTO v_catalog, v_stock
+    FROM (SELECT * FROM products p WHERE p.tenant_id = p_tenant AND p.sku = ANY (v_skus)
+          ORDER BY p.sku FOR NO KEY UPDATE) p;
+  v_quotes := quote_items(v_items, v_catalog);
 
-  -- Admit each against the stock less what the items before it take; the walk is needed only where something is short.
+  -- The walk over the items is needed only where something is refused or short.
   IF EXISTS (SELECT FROM unnest(v_quotes) q WHERE q.refusal IS NOT NULL)
     OR EXISTS (SELECT FROM unnest(v_items) i, unnest(i.skus, i.quantities) AS d(sku, quantity)
-               GROUP BY d.sku
-               HAVING sum(d.quantity) > (SELECT p.available FROM unnest(v_products) p WHERE p.sku = d.sku)) THEN
-    v_gone := '{}';
-    FOREACH v_item IN ARRAY v_items LOOP
-      SELECT * INTO v_quote FROM unnest(v_quotes) q WHERE q.item_key = v_item.key;
-      IF v_quote.refusal IS NULL THEN
-        SELECT jsonb_agg(jsonb_build_object('sku', d.sku, 'requested', d.quantity,
-                                            'available', p.available - coalesce((v_taken->>d.sku)::bigint, 0)))
-          INTO v_short
-          FROM unnest(v_item.skus, v_item.quantities) AS d(sku, quantity)
-          JOIN unnest(v_products) p ON p.sku = d.sku
-          WHERE d.quantity > p.available - coalesce((v_taken->>d.sku)::bigint, 0);
-        IF v_short IS NULL THEN
-          SELECT v_taken || coalesce(jsonb_object_agg(d.sku, d.quantity + coalesce((v_taken->>d.sku)::bigint, 0)), '{}')
-            INTO v_taken FROM unnest(v_item.skus, v_item.quantities) AS d(sku, quantity);
-          CONTINUE;
-        END IF;
-        v_quote.refusal := 'out_of_stock';
-        v_quote.refusal_detail := jsonb_build_object('items', v_short);
-      END IF;
-      item_key := v_item.key; outcome := 'refused'; refusal := v_quote.refusal; detail := v_quote.refusal_detail;
-      RETURN NEXT;
-      v_gone := v_gone || v_item.key;
-    END LOOP;
-    IF v_gone <> '{}' THEN
-      DELETE FROM carts c WHERE c.tenant_id = p_tenant AND c.cart_id = ANY (ARRAY(
-        SELECT i.cart_id FROM unnest(v_items) AS i WHERE i.cart_id IS NOT NULL AND i.key = ANY (v_gone)));
-      DELETE FROM attempts a WHERE a.tenant_id = p_tenant AND a.key = ANY (v_gone);
-      v_items := items_without(v_items, v_gone);
-      IF v_items = '{}' THEN RETURN; END IF;
-    END IF;
+               GROUP BY d.sku HAVING sum(d.quantity) > (v_stock->>d.sku)::bigint) THEN
+    v_refused := refused_items(v_items, v_quotes, v_stock);
+    RETURN QUERY SELECT q.item_key, 'refused', q.refusal, q.refusal_detail, NULL::jsonb, NULL, NULL::jsonb
+      FROM unnest(v_refused) q;
+    v_gone := ARRAY(SELECT q.item_key FROM unnest(v_refused) q);
+    DELETE FROM carts c WHERE c.tenant_id = p_tenant AND c.cart_id = ANY (ARRAY(
+      SELECT i.cart_id FROM unnest(v_items) AS i WHERE i.cart_id IS NOT NULL AND i.key = ANY (v_gone)));
+    DELETE FROM attempts a WHERE a.tenant_id = p_tenant AND a.key = ANY (v_gone);
+    v_items := items_without(v_items, v_gone);
+    IF v_items = '{}' THEN RETURN; END IF;
   END IF;
 
   -- Everything is decided: write. The joins are with arrays of a few items; the tables are read by whole keys.

@@ -11,11 +11,11 @@
 -- nobody holds one. A fact that is absent stays as it is.
 CREATE TYPE settle_item AS (
   order_id text, key text, "from" text[], "to" text, lease_token uuid, at timestamptz, facts jsonb,
-  attempt_state text, response_status smallint, response_body text, transition jsonb,
-  calls jsonb, transfers jsonb, jobs jsonb, ends_unpaid boolean
+  attempt_state text, response_status smallint, response_body text, cause text, actor text, reason text,
+  ends_unpaid boolean
 );
 
-CREATE FUNCTION settle_orders(p_tenant text, p_items jsonb)
+CREATE FUNCTION settle_orders(p_tenant text, p_items jsonb, p_calls jsonb, p_transfers jsonb, p_jobs jsonb)
 RETURNS TABLE (settled_order_id text, applied boolean, order_row jsonb, attempt jsonb, response_body text)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
@@ -27,6 +27,7 @@ DECLARE
   v_keys text[] := ARRAY(SELECT i.key FROM unnest(v_items) AS i);
   v_orders orders[];
   v_attempts attempts[];
+  v_applied text[];
   v_released text[];
 BEGIN
   v_orders := ARRAY(SELECT o FROM orders o WHERE o.tenant_id = p_tenant AND o.order_id = ANY (v_ids)
@@ -36,11 +37,10 @@ BEGIN
 
   INSERT INTO provider_calls (tenant_id, order_id, operation, request_id, outcome, http_status, error_code, duration_ms,
                               replayed, started_at)
-    SELECT p_tenant, i.order_id, c.operation, c."requestId", c.outcome, c."httpStatus", c."errorCode",
+    SELECT p_tenant, c.order_id, c.operation, c."requestId", c.outcome, c."httpStatus", c."errorCode",
            round(c."durationMs"), c.replayed, c."startedAt"
-    FROM unnest(v_items) AS i,
-      jsonb_to_recordset(i.calls) AS c(operation text, "requestId" text, outcome text, "httpStatus" smallint,
-        "errorCode" text, "durationMs" double precision, replayed boolean, "startedAt" timestamptz);
+    FROM jsonb_to_recordset(p_calls) AS c(order_id text, operation text, "requestId" text, outcome text,
+      "httpStatus" smallint, "errorCode" text, "durationMs" double precision, replayed boolean, "startedAt" timestamptz);
 
   -- From here on only those that apply.
   v_items := ARRAY(
@@ -50,9 +50,11 @@ BEGIN
     WHERE o.status = ANY (i."from")
       AND (i.lease_token IS NULL OR (a.state = 'running' AND a.lease_token = i.lease_token)));
 
+  v_applied := ARRAY(SELECT i.order_id FROM unnest(v_items) AS i);
+
   IF v_items <> '{}' THEN
     INSERT INTO order_transitions (tenant_id, order_id, from_status, to_status, cause, actor, reason)
-      SELECT p_tenant, i.order_id, o.status, i."to", i.transition->>'cause', i.transition->>'actor', i.transition->>'reason'
+      SELECT p_tenant, i.order_id, o.status, i."to", i.cause, i.actor, i.reason
       FROM unnest(v_items) AS i JOIN unnest(v_orders) AS o ON o.order_id = i.order_id
       WHERE o.status <> i."to";
 
@@ -119,21 +121,21 @@ BEGIN
     INSERT INTO ledger_transfers (tenant_id, transfer_id, kind, business_id, debit_account, credit_account, amount,
                                   currency, order_id)
       SELECT p_tenant, t.transfer_id, t.kind, t.business_id, t.debit_account, t.credit_account, t.amount, t.currency,
-             i.order_id
-      FROM unnest(v_items) AS i,
-        jsonb_to_recordset(i.transfers) AS t(transfer_id text, kind text, business_id text, debit_account text,
-          credit_account text, amount bigint, currency text)
+             t.order_id
+      FROM jsonb_to_recordset(p_transfers) AS t(order_id text, transfer_id text, kind text, business_id text,
+        debit_account text, credit_account text, amount bigint, currency text)
+      WHERE t.order_id = ANY (v_applied)
       ON CONFLICT ON CONSTRAINT transfer_per_business_fact DO NOTHING;
 
     INSERT INTO jobs (tenant_id, topic, business_id, payload)
       SELECT p_tenant, j.topic, j.business_id, j.payload
-      FROM unnest(v_items) AS i,
-        jsonb_to_recordset(i.jobs) AS j(topic text, business_id text, payload jsonb)
+      FROM jsonb_to_recordset(p_jobs) AS j(order_id text, topic text, business_id text, payload jsonb)
+      WHERE j.order_id = ANY (v_applied)
       ON CONFLICT DO NOTHING;
   END IF;
 
-  RETURN QUERY SELECT i.order_id, true, NULL::jsonb, NULL::jsonb, NULL FROM unnest(v_items) AS i;
-  IF cardinality(v_items) < cardinality(v_ids) THEN
+  RETURN QUERY SELECT i, true, NULL::jsonb, NULL::jsonb, NULL FROM unnest(v_applied) AS i;
+  IF cardinality(v_applied) < cardinality(v_ids) THEN
     RETURN QUERY
       SELECT o.order_id, false, to_jsonb(o),
              (SELECT jsonb_build_object('state', a.state, 'response_status', a.response_status) FROM attempts a
@@ -141,7 +143,7 @@ BEGIN
              (SELECT a.response_body FROM attempts a WHERE a.tenant_id = p_tenant AND a.key = o.attempt_key)
       FROM orders o
       WHERE o.tenant_id = p_tenant AND o.order_id = ANY (v_ids)
-        AND NOT EXISTS (SELECT FROM unnest(v_items) AS i WHERE i.order_id = o.order_id);
+        AND o.order_id <> ALL (v_applied);
   END IF;
 END
 $$;

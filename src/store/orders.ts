@@ -79,9 +79,12 @@ interface SettledRow {
 /** Settles a group of one tenant's orders in one statement and one commit; answers in the items' order. Repeating it
  * after a lost answer changes nothing more. */
 export async function settleOrders(pool: pg.Pool, tenantId: string, items: readonly Settlement[]): Promise<Settled[]> {
-  const { rows } = await pool.query<SettledRow>('SELECT * FROM settle_orders($1, $2)', [
+  const { rows } = await pool.query<SettledRow>('SELECT * FROM settle_orders($1, $2, $3, $4, $5)', [
     tenantId,
     JSON.stringify(items.map(settlementJson)),
+    rowsOf(items, (item) => item.calls),
+    rowsOf(items, (item) => item.transfers),
+    rowsOf(items, (item) => item.jobs),
   ])
   const byOrder = new Map(rows.map((row) => [row.settled_order_id, row]))
   return items.map((item) => {
@@ -113,12 +116,14 @@ function settlementJson(item: Settlement): Record<string, unknown> {
     attempt_state: item.attemptState,
     response_status: item.answer?.status,
     response_body: item.answer?.body,
-    transition: item.transition,
-    calls: item.calls,
-    transfers: item.transfers,
-    jobs: item.jobs,
+    ...item.transition,
     ends_unpaid: item.endsUnpaid,
   }
+}
+
+/** What belongs to the items, each row with its order. */
+function rowsOf(items: readonly Settlement[], rows: (item: Settlement) => readonly object[]): string {
+  return JSON.stringify(items.flatMap((item) => rows(item).map((row) => ({ order_id: item.orderId, ...row }))))
 }
 
 export async function readOrder(db: Kysely<Tables>, tenantId: string, orderId: string): Promise<Order | null> {
