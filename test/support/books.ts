@@ -23,6 +23,16 @@ export interface BookedPayment {
   disputes: { id: string; amount: number; status: string }[]
 }
 
+/** One call of the provider's API, as it arrived there. */
+export interface SeenRequest {
+  method: string
+  path: string
+  idempotency_key: string | null
+  params: Record<string, unknown>
+  headers: Record<string, string>
+  replayed: boolean
+}
+
 export interface FaultRule {
   method: string
   /** Prefix. */
@@ -47,6 +57,12 @@ export class Books {
   /** Every payment made for an attempt's key. */
   async paymentsFor(key: string): Promise<BookedPayment[]> {
     return (await this.payments()).filter((payment) => payment.metadata.key === key)
+  }
+
+  /** Every call that created a payment for an attempt's key, replays and refused ones included. */
+  async chargesSeen(key: string): Promise<SeenRequest[]> {
+    const { data } = (await this.#send('GET', '/_sim/requests')) as { data: SeenRequest[] }
+    return data.filter((each) => each.method === 'POST' && each.idempotency_key?.endsWith(`:${key}`) === true)
   }
 
   async fault(...rules: FaultRule[]): Promise<void> {
