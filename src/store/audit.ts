@@ -49,6 +49,14 @@ interface Rule {
 const endedUnpaid = `('payment_failed', 'canceled')`
 const open = `('pending', 'requires_action', 'needs_reconcile')`
 
+const runs = `(
+  SELECT r.*, o.status, o.captured,
+    (SELECT coalesce(sum(u.amount), 0) FROM usage_lines u
+     WHERE u.tenant_id = r.tenant_id AND u.order_id = r.order_id) AS used,
+    (SELECT coalesce(sum(t.amount), 0) FROM ledger_transfers t
+     WHERE t.tenant_id = r.tenant_id AND t.order_id = r.order_id AND t.kind = 'unbilled') AS unbilled
+  FROM runs r JOIN orders o ON o.tenant_id = r.tenant_id AND o.order_id = r.order_id)`
+
 const rules: Rule[] = [
   {
     rule: 'an order has the attempt that made it',
@@ -150,6 +158,41 @@ const rules: Rule[] = [
           LEFT JOIN carts c ON c.tenant_id = o.tenant_id AND c.cart_id = o.cart_id AND c.order_id = o.order_id
           WHERE o.cart_id IS NOT NULL AND c.cart_id IS NULL AND o.status NOT IN ${endedUnpaid}
             AND ($1::text IS NULL OR o.tenant_id = $1)`,
+  },
+  {
+    rule: 'what a run used and its hold did not pay for is booked as unbilled when the run is finished',
+    severity: 'wrong',
+    sql: `SELECT r.tenant_id, r.order_id AS subject,
+                 'used ' || r.used || ', captured ' || r.captured || ', unbilled ' || r.unbilled AS detail
+          FROM ${runs} r
+          WHERE r.unbilled <> CASE WHEN r.finished_at IS NULL THEN 0 ELSE greatest(r.used - r.captured, 0) END
+            AND ($1::text IS NULL OR r.tenant_id = $1)`,
+  },
+  {
+    rule: 'a run captures no more than was used, unless its hold was captured as an order',
+    severity: 'wrong',
+    sql: `SELECT r.tenant_id, r.order_id AS subject, 'used ' || r.used || ', captured ' || r.captured AS detail
+          FROM ${runs} r
+          WHERE r.closed_at IS NOT NULL AND r.captured > r.used AND ($1::text IS NULL OR r.tenant_id = $1)
+            AND NOT EXISTS (SELECT FROM hold_endings h WHERE h.tenant_id = r.tenant_id AND h.order_id = r.order_id
+                            AND h.created_at < r.closed_at)`,
+  },
+  {
+    rule: 'a run takes usage while it is open, one line after the other',
+    severity: 'wrong',
+    sql: `SELECT u.tenant_id, u.order_id AS subject, u.meter_type AS detail
+          FROM (SELECT u.*, r.closed_at,
+                  sum(u.amount) OVER (PARTITION BY u.tenant_id, u.order_id ORDER BY u.created_at) AS used
+                FROM usage_lines u LEFT JOIN runs r ON r.tenant_id = u.tenant_id AND r.order_id = u.order_id
+                WHERE ($1::text IS NULL OR u.tenant_id = $1)) u
+          WHERE u.used_after <> u.used OR u.created_at > u.closed_at`,
+  },
+  {
+    rule: 'a run that was ended is finished',
+    severity: 'unfinished',
+    sql: `SELECT r.tenant_id, r.order_id AS subject, r.status AS detail FROM ${runs} r
+          WHERE r.finished_at IS NULL AND ($1::text IS NULL OR r.tenant_id = $1)
+            AND (r.closed_at IS NOT NULL OR (r.used > 0 AND r.status IN ('paid', 'payment_failed', 'canceled')))`,
   },
   {
     rule: 'an order becomes definite',
