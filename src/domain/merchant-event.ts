@@ -8,6 +8,7 @@ const types = {
   payment_failed: 'order.payment_failed',
   canceled: 'order.canceled',
   refunded: 'order.refunded',
+  refund_failed: 'order.refund_failed',
   disputed: 'order.disputed',
 } as const
 

@@ -2,7 +2,7 @@
  * Spreads the news of an order's transition: the email that the customer expects and the event for the merchant, each
  * with the job that sends it. One transaction for all news of a tenant that are taken together.
  *
- * Payload: {order_id, status}, and of a refund {refund_id, amount} or of a dispute {dispute_id}. The business id is
+ * Payload: {order_id, status}, and of a refund {refund_id} or of a dispute {dispute_id}. The business id is
  * `<order>:<status>`, with the refund's or dispute's id behind it, so that no transition takes another's place.
  */
 import type { Deps } from '../deps.ts'
@@ -15,36 +15,34 @@ import { transaction } from '../runtime/database.ts'
 import { addEmails, type NewEmail } from '../store/emails.ts'
 import type { TakenJob } from '../store/jobs.ts'
 import { addEvents, endpointIsActive, type NewEvent } from '../store/merchant-events.ts'
-import { readOrders, transitionsInto } from '../store/order-news.ts'
-import { amountOf, type GroupRun, JobFailure, textOf } from './job-run.ts'
+import { readOrders, refundAmounts, transitionsInto } from '../store/order-news.ts'
+import { type GroupRun, JobFailure, textOf } from './job-run.ts'
 
 interface News {
   orderId: string
   status: string
   /** The status, with the refund's or dispute's id behind it: what makes it one of its kind. */
   transition: string
-  refund: { id: string; amount: number } | null
+  refundId: string | null
   disputeId: string | null
 }
 
 /** Job `order_news`. */
 export async function spreadOrderNews(deps: Deps, { tenantId, jobs, finish }: GroupRun): Promise<void> {
   const news = jobs.map(newsOf)
-  const orders = await readOrders(
-    deps.db,
-    tenantId,
-    news.map(({ orderId }) => orderId),
-  )
-  const ended = news.filter(({ status }) => status === 'payment_failed' || status === 'canceled')
-  const cameFrom = await transitionsInto(deps.db, tenantId, ended)
+  const [orders, cameFrom, amounts] = await Promise.all([
+    readOrders(deps.db, tenantId, unique(news.map(({ orderId }) => orderId))),
+    transitionsInto(deps.db, tenantId, news.filter(endsUnpaid)),
+    refundAmounts(deps.db, tenantId, unique(news.flatMap(({ refundId }) => refundId ?? []))),
+  ])
   const emails: NewEmail[] = []
   const events: NewEvent[] = []
   for (const each of news) {
-    const order = orders.get(each.orderId)
-    if (order === undefined) throw new JobFailure('order_missing', { isFinal: true })
+    const order = needed(orders.get(each.orderId), 'order_missing')
+    const amount = each.refundId === null ? null : needed(amounts.get(each.refundId), 'refund_missing')
     const from = cameFrom.get(`${each.orderId}:${each.status}`) ?? null
-    if (mailKindFor(order, each.status, from) !== null) emails.push(emailOf(deps, each))
-    events.push(eventOf(each, order))
+    if (mailKindFor(order, each.status, from) !== null) emails.push(emailOf(deps, each, amount))
+    events.push(eventOf(each, order, amount))
   }
   await checkpoint('order_news.read')
   await transaction(deps.db, async (tx) => {
@@ -58,38 +56,56 @@ export async function spreadOrderNews(deps: Deps, { tenantId, jobs, finish }: Gr
 }
 
 function newsOf(job: TakenJob): News {
-  const { refund_id, dispute_id } = job.payload
   const status = textOf(job, 'status')
-  const about = refund_id ?? dispute_id
+  const refundId = 'refund_id' in job.payload ? textOf(job, 'refund_id') : null
+  const disputeId = 'dispute_id' in job.payload ? textOf(job, 'dispute_id') : null
+  const about = refundId ?? disputeId
   return {
     orderId: textOf(job, 'order_id'),
     status,
-    transition: typeof about === 'string' ? `${status}:${about}` : status,
-    refund: typeof refund_id === 'string' ? { id: refund_id, amount: amountOf(job, 'amount') } : null,
-    disputeId: typeof dispute_id === 'string' ? dispute_id : null,
+    transition: about === null ? status : `${status}:${about}`,
+    refundId,
+    disputeId,
   }
 }
 
-function emailOf(deps: Deps, { orderId, transition, refund }: News): NewEmail {
+function endsUnpaid({ status }: News): boolean {
+  return status === 'payment_failed' || status === 'canceled'
+}
+
+function emailOf(deps: Deps, { orderId, transition }: News, amount: number | null): NewEmail {
   return {
     order_id: orderId,
     kind: transition,
-    amount: refund?.amount ?? null,
+    amount,
     skippedBecause: deps.mailer === undefined ? 'no_smtp' : null,
   }
 }
 
-function eventOf({ orderId, status, transition, refund, disputeId }: News, order: Order): NewEvent {
-  const type = eventTypeFor(status)
-  if (type === null) throw new JobFailure('status_unknown', { isFinal: true })
+function eventOf(
+  { orderId, status, transition, refundId, disputeId }: News,
+  order: Order,
+  amount: number | null,
+): NewEvent {
+  const type = needed(eventTypeFor(status), 'status_unknown')
   return {
     event_id: newId('evt'),
     order_id: orderId,
     type,
     transition,
     body: eventBody(type, new Date(), order, {
-      ...(refund === null ? {} : { refund: { ...refund, currency: order.currency } }),
+      ...(refundId === null || amount === null ? {} : { refund: { id: refundId, amount, currency: order.currency } }),
       ...(disputeId === null ? {} : { dispute: { id: disputeId } }),
     }),
   }
+}
+
+/** What a fact of ours names exists, unless a fault of ours wrote it: trying again cannot help. */
+function needed<Value>(value: Value | null | undefined, reason: string): Value {
+  if (value === null || value === undefined) throw new JobFailure(reason, { isFinal: true })
+  return value
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)]
 }

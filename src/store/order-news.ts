@@ -18,6 +18,22 @@ export async function readOrders(
   return new Map(rows.map((order) => [order.order_id, order]))
 }
 
+/** Minor units of each refund, by its id; unknown ones are missing. */
+export async function refundAmounts(
+  db: Kysely<Tables>,
+  tenantId: string,
+  refundIds: readonly string[],
+): Promise<Map<string, number>> {
+  if (refundIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('refunds')
+    .select(['refund_id', 'amount'])
+    .where('tenant_id', '=', tenantId)
+    .where('refund_id', '=', sql<string>`ANY (${refundIds}::text[])`)
+    .execute()
+  return new Map(rows.map(({ refund_id, amount }) => [refund_id, amount]))
+}
+
 /** The status that each order had before it came into `status`, by `<order id>:<status>`. */
 export async function transitionsInto(
   db: Kysely<Tables>,

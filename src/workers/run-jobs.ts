@@ -20,9 +20,13 @@ import { type Topic, topics } from './topics.ts'
 const tenantsMax = 500
 
 /** Runs what is due and what becomes due meanwhile, until nothing is; resolves with how many jobs it ran. With `stopping`
- * aborted it takes no more and ends what it has. */
-export function runJobs(deps: Deps, stopping?: AbortSignal): Promise<number> {
-  return new JobRunner(deps, stopping).run()
+ * aborted it takes no more and ends what it has. Jobs of topics that are not `known` are left alone. */
+export function runJobs(
+  deps: Deps,
+  stopping?: AbortSignal,
+  known: Readonly<Record<string, Topic>> = topics,
+): Promise<number> {
+  return new JobRunner(deps, stopping, known).run()
 }
 
 interface LaneState {
@@ -39,11 +43,11 @@ class JobRunner {
   readonly #running = new Set<Promise<void>>()
   readonly #lanes: ReadonlyMap<string, LaneState>
 
-  constructor(deps: Deps, stopping: AbortSignal | undefined) {
+  constructor(deps: Deps, stopping: AbortSignal | undefined, known: Readonly<Record<string, Topic>>) {
     this.#deps = deps
     this.#stopping = stopping
     this.#lanes = new Map(
-      Object.entries(topics).map(([name, topic]) => [name, { topic, after: '', busy: new Map<string, number>() }]),
+      Object.entries(known).map(([name, topic]) => [name, { topic, after: '', busy: new Map<string, number>() }]),
     )
   }
 
