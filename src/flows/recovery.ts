@@ -52,6 +52,7 @@ export async function takeOver(
   orderId: string,
   maySend: boolean,
 ): Promise<{ order: Order; lease: Lease } | null> {
+  await checkpoint('recovery.taking_over')
   const token = randomUUID()
   const taken = await takeLease(deps.pool, tenantId, orderId, token, { leaseMs: deps.config.leaseMs, maySend })
   return taken === null ? null : { order: taken.order, lease: { token, from: taken.from } }

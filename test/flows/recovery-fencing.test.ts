@@ -1,0 +1,227 @@
+/** Who lost the lease changes nothing any more; who races for an order moves it once. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Deps } from '../../src/deps.ts'
+import { recoverOrders } from '../../src/workers/recover-orders.ts'
+import { endLease, makeDue, orderOf } from '../support/aging.ts'
+import { expectBooksInOrder } from '../support/audit.ts'
+import { cart, type Reply } from '../support/client.ts'
+import { newKey, type Scene, startScene } from '../support/scene.ts'
+import { type Reactions, type ServiceProcess, startServiceProcess } from '../support/service-process.ts'
+import { until } from '../support/until.ts'
+
+const charges = { method: 'POST', path: '/v1/payment_intents' } as const
+
+let scene: Scene
+let deps: Deps
+let first: ServiceProcess
+beforeAll(async () => {
+  scene = await startScene()
+  deps = scene.service.deps
+  first = await startServiceProcess(scene.env({ LOG_LEVEL: 'info' }))
+})
+afterEach(async () => {
+  await scene.books.noFaults()
+  await expectBooksInOrder(scene)
+})
+afterAll(async () => {
+  await first.stop()
+  await scene.stop()
+})
+
+async function transitionsOf(key: string): Promise<string[]> {
+  const { order_id } = await orderOf(scene.db, key)
+  const rows = await scene.db
+    .selectFrom('order_transitions')
+    .select('to_status')
+    .where('order_id', '=', order_id)
+    .orderBy('at')
+    .execute()
+  return rows.map((row) => row.to_status)
+}
+
+describe('a first owner that froze past its lease', () => {
+  it('in the provider call, while a repeat takes over and settles: one charge, both read the same', async () => {
+    const key = newKey()
+    await scene.books.fault({ ...charges, fault: 'latency', latency_ms: 700, times: 1 })
+    const frozen = first.shop.checkout(key)
+    await until(async () => (await requestsUnder(key)) > 0, { what: 'the call is at the provider' })
+    first.freeze()
+    await endLease(scene.db, key)
+    const repeat = await scene.shop.checkout(key)
+    expect(repeat.status).toBe(201)
+    first.thaw()
+    const late = await frozen
+    expect([late.status, late.text]).toEqual([repeat.status, repeat.text])
+    expect(await scene.books.paymentsFor(key)).toMatchObject([{ status: 'succeeded' }])
+    expect(await transitionsOf(key)).toEqual(['paid'])
+    await until(() => first.log.some((line) => line.includes('came late')), { what: 'the late settlement is logged' })
+  })
+
+  const stops: [point: string, overrides: Record<string, unknown>, status: number][] = [
+    ['checkout.claimed', {}, 201],
+    ['checkout.charged', {}, 201],
+    ['settle.deciding_paid', {}, 201],
+    ['settle.deciding_payment_failed', { payment_method: 'pm_card_chargeDeclined' }, 402],
+    ['settle.deciding_authorized', { capture: 'manual' }, 201],
+  ]
+  it.each(stops)('at %s, while a repeat settles: it changes no row', async (point, overrides, status) => {
+    const key = newKey()
+    await first.arm({ [point]: { do: 'pause' } } satisfies Reactions)
+    const reached = first.log.length
+    const frozen = first.shop.checkout(key, cart(overrides))
+    await until(
+      async () => (await scene.db.selectFrom('attempts').select('key').where('key', '=', key).execute()).length === 1,
+    )
+    await pausedAt(point)
+    await endLease(scene.db, key)
+    const repeat = await scene.shop.checkout(key, cart(overrides))
+    expect(repeat.status).toBe(status)
+    const settled = await orderOf(scene.db, key)
+    first.resume(point)
+    const late = await frozen
+    expect([late.status, late.text]).toEqual([repeat.status, repeat.text])
+    expect(late.replayed).toBe(true)
+    expect(await orderOf(scene.db, key)).toEqual(settled)
+    expect(await transitionsOf(key)).toHaveLength(1)
+    expect(await scene.books.paymentsFor(key)).toHaveLength(1)
+    await until(() => first.log.slice(reached).some((line) => line.includes('came late')), { what: 'it is logged' })
+  })
+
+  it('with nothing but doubt to tell, while another works on it: the lease stays where it is', async () => {
+    const key = newKey()
+    const other = await startServiceProcess(scene.env())
+    try {
+      await scene.books.fault({ ...charges, fault: 'error_after', times: 1 })
+      await first.arm({ 'settle.deciding_needs_reconcile': { do: 'pause' } })
+      const frozen = first.shop.checkout(key)
+      await pausedAt('settle.deciding_needs_reconcile')
+      await endLease(scene.db, key)
+      await other.arm({ 'recovery.sending': { do: 'pause' } })
+      const repeat = other.shop.checkout(key)
+      await other.reached('recovery.sending')
+      const before = await attemptOf(key)
+      first.resume('settle.deciding_needs_reconcile')
+      expect(await frozen).toMatchObject({ status: 409, json: { code: 'idempotency_key_in_progress' } })
+      expect(await attemptOf(key)).toEqual(before)
+      expect(await transitionsOf(key)).toEqual([])
+      other.resume('recovery.sending')
+      // The provider replays its stored failure; only a look-up tells.
+      expect((await repeat).status).toBe(202)
+      await makeDue(scene.db, key)
+      expect((await scene.shop.checkout(key)).status).toBe(201)
+    } finally {
+      await other.stop()
+    }
+  })
+
+  /** The n-th pause there, counted over all tests. */
+  const pauses = new Map<string, number>()
+  async function pausedAt(point: string): Promise<void> {
+    const times = (pauses.get(point) ?? 0) + 1
+    pauses.set(point, times)
+    await first.reached(point, times)
+  }
+})
+
+describe('a cancel', () => {
+  it('that comes while a repeat is about to send waits for what becomes of it', async () => {
+    const key = newKey()
+    const other = await startServiceProcess(scene.env())
+    try {
+      await scene.books.fault({ ...charges, fault: 'rate_limit', times: 1 })
+      expect((await scene.shop.checkout(key)).status).toBe(503)
+      await other.arm({ 'recovery.sending': { do: 'pause' } })
+      const repeat = other.shop.checkout(key)
+      await other.reached('recovery.sending')
+      const cancel = scene.shop.post(`/v1/checkouts/${key}/cancel`)
+      other.resume('recovery.sending')
+      expect((await repeat).status).toBe(201)
+      expect(await cancel).toMatchObject({ status: 409, json: { code: 'checkout_already_settled' } })
+    } finally {
+      await other.stop()
+    }
+  })
+
+  it('that comes between reading and taking over an order keeps it from being sent', async () => {
+    const key = newKey()
+    const other = await startServiceProcess(scene.env())
+    try {
+      await scene.books.fault({ ...charges, fault: 'error_before', times: 1 })
+      expect((await scene.shop.checkout(key)).status).toBe(202)
+      await other.arm({ 'recovery.taking_over': { do: 'pause' } })
+      await makeDue(scene.db, key)
+      const repeat = other.shop.checkout(key)
+      await other.reached('recovery.taking_over')
+      expect((await scene.shop.post(`/v1/checkouts/${key}/cancel`)).status).toBe(202)
+      const requests = await requestsUnder(key)
+      other.resume('recovery.taking_over')
+      expect((await repeat).status).toBe(202)
+      expect(await requestsUnder(key)).toBe(requests)
+    } finally {
+      await other.stop()
+    }
+    await endDoubt(key)
+  })
+})
+
+describe('all at once on one order, many rounds', () => {
+  it('recovery of two processes, repeats and a cancel: one transition to its end, and every client is told of it', async () => {
+    const other = await scene.start()
+    const shops = [scene.shop, scene.shop.at(other.url)]
+    for (let round = 0; round < 12; round++) {
+      const key = newKey()
+      const overrides = round % 3 === 2 ? { payment_method: 'pm_card_threeDSecure2Required' } : {}
+      if (round % 3 !== 2)
+        await scene.books.fault({ ...charges, fault: round % 3 === 0 ? 'error_after' : 'error_before', times: 1 })
+      const started = await scene.shop.checkout(key, cart(overrides))
+      expect(started.status).toBe(202)
+      if (round % 6 === 2) await scene.books.act(started.json.payment.reference, 'succeed')
+      await makeDue(scene.db, key)
+      const replies = await Promise.all<Reply | number>([
+        recoverOrders(deps),
+        recoverOrders(other.deps),
+        ...shops.map((shop) => shop.checkout(key, cart(overrides))),
+        ...shops.map((shop) => shop.post(`/v1/checkouts/${key}/cancel`)),
+      ])
+      for (const reply of replies) if (typeof reply !== 'number') expect(reply.status).toBeLessThan(500)
+      await endDoubt(key)
+      const order = await orderOf(scene.db, key)
+      expect(['paid', 'canceled']).toContain(order.status)
+      const ends = (await transitionsOf(key)).filter((status) => status === 'paid' || status === 'canceled')
+      expect(ends).toEqual([order.status])
+      const after = await Promise.all(shops.map((shop) => shop.checkout(key, cart(overrides))))
+      expect(after.map(({ status }) => status)).toEqual(order.status === 'paid' ? [201, 201] : [409, 409])
+      expect(after[0]?.text).toBe(after[1]?.text)
+    }
+  })
+})
+
+/** Lets time pass until nothing that was sent can still arrive, and recovery has had its say. */
+async function endDoubt(key: string): Promise<void> {
+  await until(
+    async () => {
+      await scene.db
+        .updateTable('orders')
+        .set({ last_send_before: new Date(Date.now() - 601_000) })
+        .where('attempt_key', '=', key)
+        .execute()
+      await makeDue(scene.db, key)
+      await recoverOrders(deps)
+      const { status } = await orderOf(scene.db, key)
+      return status !== 'needs_reconcile' && status !== 'pending' && status !== 'requires_action'
+    },
+    { what: 'the order to end' },
+  )
+}
+
+async function attemptOf(key: string) {
+  return scene.db.selectFrom('attempts').selectAll().where('key', '=', key).executeTakeFirstOrThrow()
+}
+
+/** Requests that came to the simulator under the attempt's key. */
+async function requestsUnder(key: string): Promise<number> {
+  const { data } = (await scene.books.control('GET', '/requests')) as {
+    data: { idempotency_key: string | null }[]
+  }
+  return data.filter((request) => request.idempotency_key === `ten_demo:${key}`).length
+}
