@@ -7,6 +7,8 @@ CREATE TABLE hold_endings (
   action text COLLATE "C" NOT NULL CONSTRAINT hold_ending_is_known CHECK (action IN ('capture', 'cancel')),
   -- Minor units to capture; 0 where the hold is let go.
   amount bigint NOT NULL,
+  -- Why it has not ended yet; null while its first owner may still be at it.
+  doubt text COLLATE "C",
   -- The order has ended, this way or another.
   ended_at timestamptz,
   -- When the provider may next be asked to do it.

@@ -10,6 +10,7 @@ import { KeyRing } from './http/auth.ts'
 import { catalogRoutes } from './http/catalog.ts'
 import { checkoutRoutes } from './http/checkouts.ts'
 import { healthRoutes } from './http/health.ts'
+import { holdRoutes } from './http/holds.ts'
 import { parseJsonBody } from './http/json-body.ts'
 import { ledgerRoutes } from './http/ledger.ts'
 import { meterRoutes } from './http/meters.ts'
@@ -83,6 +84,7 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
   const ring = new KeyRing(deps)
   healthRoutes(app, deps, lifecycle)
   orderRoutes(app, deps, ring)
+  holdRoutes(app, deps, ring)
   refundRoutes(app, deps, ring)
   ledgerRoutes(app, deps, ring)
   webhookEndpointRoutes(app, deps, ring)

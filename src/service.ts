@@ -22,9 +22,11 @@ import { migrate } from './runtime/migrate.ts'
 import { startSimulatorProcess } from './simulator-process.ts'
 import { seedDemo } from './store/demo.ts'
 import type { Tables } from './store/tables.ts'
+import { endHolds } from './workers/end-holds.ts'
 import { expireRuns } from './workers/expire-runs.ts'
 import { recoverOrders } from './workers/recover-orders.ts'
 import { runJobs } from './workers/run-jobs.ts'
+import { settleRefunds } from './workers/settle-refunds.ts'
 import { sweepJobs } from './workers/sweep-jobs.ts'
 
 export interface Service {
@@ -134,6 +136,8 @@ function startWorkers(deps: Deps): () => Promise<void> {
   const loops: Loop[] = [
     startLoop('run-jobs', deps.config.workerPollMs, deps.log, () => runJobs(deps, stopping.signal)),
     startLoop('recover-orders', deps.config.recoveryIntervalMs, deps.log, () => recoverOrders(deps)),
+    startLoop('settle-refunds', deps.config.recoveryIntervalMs, deps.log, () => settleRefunds(deps)),
+    startLoop('end-holds', deps.config.recoveryIntervalMs, deps.log, () => endHolds(deps)),
     startLoop('sweep-jobs', deps.config.sweepIntervalMs, deps.log, () => sweepJobs(deps)),
     startLoop('expire-runs', deps.config.recoveryIntervalMs, deps.log, () => expireRuns(deps)),
   ]

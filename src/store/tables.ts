@@ -229,7 +229,8 @@ export interface Tables {
     order_id: string
     action: 'capture' | 'cancel'
     amount: number
-    ended_at: Date | null
+    doubt: Defaulted<string | null>
+    ended_at: Defaulted<Date | null>
     next_ask_at: Date
     asks: Defaulted<number>
     created_at: Generated<Date>
