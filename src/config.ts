@@ -32,7 +32,7 @@ const settings = {
   STRIPE_SECRET_KEY: { kind: 'text', secret: true },
   /** Several, comma-separated, while one is being rotated. */
   STRIPE_WEBHOOK_SECRET: { kind: 'list', secret: true },
-  /** Where Stripe's API is, without `/v1`. */
+  /** Where Stripe's API is, without `/v1`; without a secret key, where a simulator runs that is to be used. */
   STRIPE_API_BASE: { kind: 'text' },
   SIM_PORT: { kind: 'port', default: '12111' },
   /** Longest time for one call to the provider, ms. Stripe's slow answers come within a few seconds. */
@@ -72,6 +72,8 @@ type SettingName = keyof typeof settings
 
 export interface Config {
   port: number
+  /** Nobody asked for this port: where it is taken, another one will do. */
+  portMayMove: boolean
   host: string
   databaseUrl: string | undefined
   dataDir: string
@@ -82,7 +84,8 @@ export interface Config {
   /** Newest first; empty where one has to be made. */
   digestSecrets: string[]
   stripe: { secretKey: string; webhookSecrets: string[]; apiBase: string | undefined } | undefined
-  simulatorPort: number
+  /** Charged at without a secret key: one that runs at `url`, or else one that is started. */
+  simulator: { url: string | undefined; port: number; webhookSecrets: string[] }
   providerTimeoutMs: number
   checkoutBudgetMs: number
   idempotencyWaitMs: number
@@ -194,6 +197,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
 
   const config: Config = {
     port: number('PORT'),
+    portMayMove: env.PORT === undefined || env.PORT === '',
     host: raw('HOST') ?? '',
     databaseUrl,
     dataDir: raw('DATA_DIR') ?? '',
@@ -202,7 +206,11 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     demo: databaseUrl === undefined || boolean('SEED_DEMO'),
     digestSecrets,
     stripe: secretKey === undefined ? undefined : { secretKey, webhookSecrets, apiBase },
-    simulatorPort: number('SIM_PORT'),
+    simulator: {
+      url: apiBase,
+      port: number('SIM_PORT'),
+      webhookSecrets: webhookSecrets.length === 0 ? ['whsec_test_demo'] : webhookSecrets,
+    },
     providerTimeoutMs: number('PROVIDER_TIMEOUT_MS'),
     checkoutBudgetMs: number('CHECKOUT_BUDGET_MS'),
     idempotencyWaitMs: number('IDEMPOTENCY_WAIT_MS'),
@@ -230,6 +238,9 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     warnings.push(
       'IDEMPOTENCY_WAIT_MS is shorter than CHECKOUT_BUDGET_MS: repeats may be told "in progress" instead of the answer',
     )
+  }
+  if (databaseUrl !== undefined && secretKey === undefined) {
+    warnings.push('STRIPE_SECRET_KEY is not set: charges go to the simulator and no money moves')
   }
   if (config.recoverySendWindowMs > 23 * 3_600_000) {
     faults.push('RECOVERY_SEND_WINDOW_SECONDS must be below 23 h: the provider forgets idempotency keys after 24 h')

@@ -15,6 +15,7 @@ import { createStripeProvider } from './provider/stripe.ts'
 import { stripeNotifications } from './provider/stripe-webhook.ts'
 import { createDatabase, createPool } from './runtime/database.ts'
 import { startEmbeddedPostgres } from './runtime/embedded.ts'
+import { freePort } from './runtime/free-port.ts'
 import { Gate } from './runtime/gate.ts'
 import { type Loop, startLoop } from './runtime/loop.ts'
 import { createMailer } from './runtime/mailer.ts'
@@ -40,15 +41,17 @@ export interface Service {
 
 const migrations = join(import.meta.dirname, '../migrations')
 const simulatorKey = 'sk_test_simulator'
-const simulatorWebhookSecrets = ['whsec_test_demo']
 
 /** Rejects with `ConfigError` or a clear message about what could not be started; then nothing is left running. */
 export async function startService(
   env: Readonly<Record<string, string | undefined>>,
   replaced: { provider?: PaymentProvider } = {},
 ): Promise<Service> {
-  const { config, warnings } = loadConfig(env)
-  const log = pino({ level: config.logLevel })
+  const { config: wanted, warnings } = loadConfig(env)
+  const log = pino({ level: wanted.logLevel })
+  const config = wanted.portMayMove ? { ...wanted, port: await freePort(wanted.port) } : wanted
+  if (config.port !== wanted.port)
+    log.warn({ wanted: wanted.port, port: config.port }, 'the port is taken; another one is used')
   for (const warning of warnings) log.warn(warning)
 
   // Undone in reverse order.
@@ -91,7 +94,7 @@ async function start(
     pool,
     db,
     provider,
-    notifications: stripeNotifications(config.stripe?.webhookSecrets ?? simulatorWebhookSecrets),
+    notifications: stripeNotifications((config.stripe ?? config.simulator).webhookSecrets),
     digests: new DigestSecrets(await digestSecrets(config)),
     claim: groupedClaims(pool, config),
     settle: groupedSettles(pool),
@@ -158,15 +161,20 @@ async function simulator(
   log: Logger,
   stops: (() => Promise<void>)[],
 ): Promise<NonNullable<Config['stripe']>> {
-  const { url, stop } = await startSimulatorProcess({
-    port: config.simulatorPort,
-    dataDir: config.dataDir,
-    webhookUrl: `http://${config.host}:${config.port}/v1/webhooks/stripe`,
-    webhookSecret: simulatorWebhookSecrets[0] as string,
-    log,
-  })
-  stops.push(stop)
-  return { secretKey: simulatorKey, webhookSecrets: simulatorWebhookSecrets, apiBase: url }
+  const { port, webhookSecrets } = config.simulator
+  let { url } = config.simulator
+  if (url === undefined) {
+    const started = await startSimulatorProcess({
+      port,
+      dataDir: config.dataDir,
+      webhookUrl: `http://127.0.0.1:${config.port}/v1/webhooks/stripe`,
+      webhookSecret: webhookSecrets[0] as string,
+      log,
+    })
+    url = started.url
+    stops.push(started.stop)
+  }
+  return { secretKey: simulatorKey, webhookSecrets, apiBase: url }
 }
 
 /** Those of the settings, or one that is made at the first start and kept. */

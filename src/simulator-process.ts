@@ -1,10 +1,10 @@
 /** Runs the simulator beside the service, as a process of its own: its books survive whatever happens to the service. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { freePort } from './runtime/free-port.ts'
 
 export interface SimulatorProcessOptions {
   /** Where it is wanted; another free port is taken where something else listens there. 0 takes a free one. */
@@ -26,7 +26,7 @@ export async function startSimulatorProcess(
     options.log.info({ url: wanted }, 'using the simulator that is running')
     return { url: wanted, stop: async () => {} }
   }
-  const port = options.port !== 0 && (await isFree(options.port)) ? options.port : await freePort()
+  const port = await freePort(options.port === 0 ? undefined : options.port)
   if (options.port !== 0 && port !== options.port) {
     options.log.warn({ wanted: options.port, port }, 'the port of the simulator is taken; another one is used')
   }
@@ -69,21 +69,4 @@ async function isSimulator(url: string): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer()
-  return new Promise((resolve) => {
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
 }

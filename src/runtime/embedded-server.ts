@@ -3,7 +3,7 @@ import type { BaseLogger } from 'pino'
 import type { Account } from './embedded-account.ts'
 import type { Binaries } from './embedded-binaries.ts'
 import { spawnGuarded } from './embedded-guarded.ts'
-import { HOST } from './embedded-port.ts'
+import { HOST } from './free-port.ts'
 import { CLUSTER_NAME, freeDataFolder, isChildOf, readPidFile } from './embedded-postmaster.ts'
 
 export type LaunchOptions = {

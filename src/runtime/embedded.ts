@@ -5,7 +5,7 @@ import type { BaseLogger } from 'pino'
 import { prepareBinaries } from './embedded-binaries.ts'
 import { openCluster } from './embedded-cluster.ts'
 import { openHome } from './embedded-home.ts'
-import { freePort, HOST } from './embedded-port.ts'
+import { freePort, HOST } from './free-port.ts'
 import { freeDataFolder } from './embedded-postmaster.ts'
 import { launch, type Server, StartFailure } from './embedded-server.ts'
 
