@@ -29,25 +29,19 @@ export interface Lane {
   busy: Readonly<Record<string, number>>
 }
 
-/** Where the next walk begins; `wentRound`: every tenant with work of the topic was looked at. */
-export interface LaneEnd {
-  after: string
-  wentRound: boolean
-}
-
 interface TakenRow {
   lane: string
   next_after: string
-  went_round: boolean
   job: { tenant_id: string; topic: string; business_id: string; payload: object; attempts: number } | null
 }
 
-/** Takes due jobs in one statement. They come back by themselves once `leaseMs` is over. */
+/** Takes due jobs in one statement. They come back by themselves once `leaseMs` is over. `next`: by topic, where the next
+ * walk begins, '' where this one has reached the last tenant. */
 export async function takeJobs(
   pool: pg.Pool,
   lanes: readonly Lane[],
   { leaseToken, leaseMs, tenantsMax }: { leaseToken: string; leaseMs: number; tenantsMax: number },
-): Promise<{ jobs: TakenJob[]; ends: Map<string, LaneEnd> }> {
+): Promise<{ jobs: TakenJob[]; next: Map<string, string> }> {
   const { rows } = await pool.query<TakenRow>('SELECT * FROM take_jobs($1, $2, $3, $4)', [
     JSON.stringify(lanes),
     leaseToken,
@@ -55,9 +49,9 @@ export async function takeJobs(
     tenantsMax,
   ])
   const jobs: TakenJob[] = []
-  const ends = new Map<string, LaneEnd>()
-  for (const { lane, next_after, went_round, job } of rows) {
-    if (job === null) ends.set(lane, { after: next_after, wentRound: went_round })
+  const next = new Map<string, string>()
+  for (const { lane, next_after, job } of rows) {
+    if (job === null) next.set(lane, next_after)
     else
       jobs.push({
         tenantId: job.tenant_id,
@@ -68,7 +62,7 @@ export async function takeJobs(
         leaseToken,
       })
   }
-  return { jobs, ends }
+  return { jobs, next }
 }
 
 /** Another worker has taken the job, or a person has decided about it: whoever throws this must leave no effect. */

@@ -31,8 +31,11 @@ export function runJobs(
 
 interface LaneState {
   topic: Topic
-  /** The tenant that was served last. */
+  /** The tenant that was looked at last, '' before the first. */
   after: string
+  /** How often the last tenant was reached since something was found; a start at the first counts. From 2 on, every tenant
+   * has been looked at in vain. */
+  ends: number
   /** How many of each tenant's run. */
   busy: Map<string, number>
 }
@@ -47,7 +50,7 @@ class JobRunner {
     this.#deps = deps
     this.#stopping = stopping
     this.#lanes = new Map(
-      Object.entries(known).map(([name, topic]) => [name, { topic, after: '', busy: new Map<string, number>() }]),
+      Object.entries(known).map(([name, topic]) => [name, { topic, after: '', ends: 1, busy: new Map() }]),
     )
   }
 
@@ -55,13 +58,10 @@ class JobRunner {
     let ran = 0
     try {
       while (this.#stopping?.aborted !== true) {
-        const { taken, more } = await this.#take()
+        const taken = await this.#take()
         ran += taken
-        if (taken > 0) continue
-        if (this.#running.size === 0) {
-          if (more) continue
-          break
-        }
+        if (taken > 0 || this.#mayFind()) continue
+        if (this.#running.size === 0) break
         // Those that run make room; what becomes due meanwhile does not wait for them.
         await Promise.race([...this.#running, delay(this.#deps.config.workerPollMs)])
       }
@@ -71,34 +71,48 @@ class JobRunner {
     return ran
   }
 
-  /** `more`: some tenants were not looked at. */
-  async #take(): Promise<{ taken: number; more: boolean }> {
-    const lanes = []
-    for (const [name, { topic, after, busy }] of this.#lanes) {
-      const free = topic.slots - sum(busy.values())
-      if (free > 0) lanes.push({ topic: name, slots: free, share: topic.share, after, busy: Object.fromEntries(busy) })
-    }
-    if (lanes.length === 0) return { taken: 0, more: true }
-    const { leaseMs } = this.#deps.config
+  /** Whether a lane with room has not looked at every tenant yet. */
+  #mayFind(): boolean {
+    return [...this.#lanes.values()].some((lane) => freeSlots(lane) > 0 && lane.ends < 2)
+  }
+
+  async #take(): Promise<number> {
+    const asked = [...this.#lanes].filter(([, lane]) => freeSlots(lane) > 0)
+    if (asked.length === 0) return 0
+    const lanes = asked.map(([topic, lane]) => ({
+      topic,
+      slots: freeSlots(lane),
+      share: lane.topic.share,
+      after: lane.after,
+      busy: Object.fromEntries(lane.busy),
+    }))
     const startedMs = performance.now()
-    const { jobs, ends } = await takeJobs(this.#deps.pool, lanes, { leaseToken: randomUUID(), leaseMs, tenantsMax })
+    const { jobs, next } = await takeJobs(this.#deps.pool, lanes, {
+      leaseToken: randomUUID(),
+      leaseMs: this.#deps.config.leaseMs,
+      tenantsMax,
+    })
     if (jobs.length > 0) await checkpoint('jobs.taken')
-    for (const [name, { after }] of ends) {
-      const lane = this.#lanes.get(name)
-      if (lane !== undefined) lane.after = after
+    const found = new Set(jobs.map((job) => job.topic))
+    for (const [name, lane] of asked) {
+      lane.after = next.get(name) ?? ''
+      if (found.has(name)) lane.ends = 0
+      if (lane.after === '') lane.ends += 1
     }
     for (const group of byTopicAndTenant(jobs)) this.#start(group, startedMs)
-    return { taken: jobs.length, more: [...ends.values()].some((end) => !end.wentRound) }
+    return jobs.length
   }
 
   #start(jobs: readonly TakenJob[], startedMs: number): void {
     const { topic: name, tenantId } = jobs[0] as TakenJob
-    const { topic, busy } = this.#lanes.get(name) as LaneState
-    busy.set(tenantId, (busy.get(tenantId) ?? 0) + jobs.length)
-    const running = runTaken(this.#deps, topic, jobs, startedMs, () => {
-      const left = (busy.get(tenantId) ?? 0) - 1
-      if (left > 0) busy.set(tenantId, left)
-      else busy.delete(tenantId)
+    const lane = this.#lanes.get(name) as LaneState
+    lane.busy.set(tenantId, (lane.busy.get(tenantId) ?? 0) + jobs.length)
+    const running = runTaken(this.#deps, lane.topic, jobs, startedMs, () => {
+      const before = lane.busy.get(tenantId) ?? 0
+      // It had its share, so nobody has looked whether there is more of it.
+      if (before >= lane.topic.share) lane.ends = 0
+      if (before > 1) lane.busy.set(tenantId, before - 1)
+      else lane.busy.delete(tenantId)
     }).then(() => {
       this.#running.delete(running)
     })
@@ -106,12 +120,12 @@ class JobRunner {
   }
 }
 
-function byTopicAndTenant(jobs: readonly TakenJob[]): TakenJob[][] {
-  return [...Map.groupBy(jobs, (job) => `${job.topic} ${job.tenantId}`).values()]
+function freeSlots({ topic, busy }: LaneState): number {
+  let free = topic.slots
+  for (const running of busy.values()) free -= running
+  return free
 }
 
-function sum(numbers: Iterable<number>): number {
-  let total = 0
-  for (const number of numbers) total += number
-  return total
+function byTopicAndTenant(jobs: readonly TakenJob[]): TakenJob[][] {
+  return [...Map.groupBy(jobs, (job) => `${job.topic} ${job.tenantId}`).values()]
 }
