@@ -138,6 +138,13 @@ BEGIN
 END
 $$;
 
+-- The customer was erased between two statements of the claim: as after a serialization failure, the same again works.
+CREATE FUNCTION claim_again() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'the customer has just been erased' USING ERRCODE = 'serialization_failure';
+END
+$$;
+
 -- Items come sorted by key, each key and each cart once, as JSON with the fields of claim_item.
 --
 -- Outcomes per item: `claimed`; `known` (the key has an attempt; also where an earlier call, whose answer was lost, has
@@ -286,7 +293,7 @@ BEGIN
         customer_id, cart_id, shipping_address, metadata, payment_method, provider_account, connected_account, livemode,
         api_version, parameter_version, last_send_before, next_ask_at, expires_at)
       SELECT p_tenant, i.order_id, i.key, i.kind, 'pending', q.currency, q.total, i.capture, q.lines,
-        (SELECT c.customer_id FROM customers c WHERE c.tenant_id = p_tenant AND c.email = i.email),
+        coalesce((SELECT c.customer_id FROM customers c WHERE c.tenant_id = p_tenant AND c.email = i.email), claim_again()),
         i.cart_id, i.shipping_address, i.metadata, i.payment_method, i.account, i.connected_account,
         i.livemode, i.api_version, i.parameter_version, v_lease_ends, v_lease_ends,
         clock_timestamp() + p_expiry_ms * interval '1 ms'

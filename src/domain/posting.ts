@@ -10,6 +10,8 @@ const accounts = {
   late_refund: { debit: 'late_payments', credit: 'provider_balance' },
   /** Money that does not match its order. Business id: the payment. */
   mismatch: { debit: 'provider_balance', credit: 'suspense' },
+  /** A person has decided about such money: it leaves suspense, and is booked again as what it is. Business id: the payment. */
+  mismatch_resolved: { debit: 'suspense', credit: 'provider_balance' },
   /** Business id: the refund. */
   refund: { debit: 'refunds', credit: 'provider_balance' },
   /** A refund that failed after it was booked. Business id: the refund. */

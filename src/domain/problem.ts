@@ -28,6 +28,8 @@ const catalog = {
   refund_exceeds_captured: [409, 'The refund is more than what is left of the captured amount'],
   usage_conflict: [409, 'This meter of the run was recorded with another quantity'],
   run_closed: [409, 'The run has ended'],
+  job_state_conflict: [409, 'The job is not in a state that allows this'],
+  email_state_conflict: [409, 'The email is not in a state that allows this'],
   provider_disagrees: [409, 'The payment provider says otherwise'],
   request_timeout: [408, 'The request took too long to arrive'],
   payload_too_large: [413, 'The body is too large'],
@@ -40,6 +42,7 @@ const catalog = {
   headers_too_large: [431, 'The headers are too large'],
   internal: [500, 'Something went wrong on our side'],
   overloaded: [503, 'Too busy at the moment'],
+  stopping: [503, 'This process is stopping'],
   database_unavailable: [503, 'The database cannot be reached at the moment'],
   provider_unavailable: [503, 'The payment provider cannot be reached at the moment'],
 } as const satisfies Record<string, readonly [number, string]>

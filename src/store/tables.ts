@@ -240,4 +240,53 @@ export interface Tables {
     'failure_code' | 'maybe_sent' | 'send_is_pointless' | 'doubt' | 'asks' | 'created_at' | 'updated_at'
   >
   disputes: WithDefaults<Dispute, 'created_at' | 'updated_at'>
+  audit_entries: {
+    tenant_id: string
+    entry_id: string
+    actor: string
+    key_id: string | null
+    request_id: string
+    action: string
+    target_type: string
+    target_id: string
+    order_id: string | null
+    reason: string | null
+    outcome: string
+    created_at: Generated<Date>
+    ended_at: Date | null
+  }
+  erasures: {
+    tenant_id: string
+    customer_id: string
+    requested_at: Generated<Date>
+    completed_at: Defaulted<Date | null>
+    next_look_at: Date | null
+    looks: Defaulted<number>
+  }
+  reports: {
+    tenant_id: string
+    report_id: string
+    period_from: Date
+    period_to: Date
+    state: Defaulted<'running' | 'done' | 'failed'>
+    reason: Defaulted<string | null>
+    compared_to: Date
+    matched: Defaulted<number>
+    missing_here: Defaulted<number>
+    missing_there: Defaulted<number>
+    amount_differs: Defaulted<number>
+    created_at: Generated<Date>
+    finished_at: Defaulted<Date | null>
+  }
+  report_findings: {
+    tenant_id: string
+    report_id: string
+    subject: string
+    kind: 'missing_here' | 'missing_there' | 'amount_differs'
+    order_id: string | null
+    intent_id: string | null
+    ours: number | null
+    theirs: number | null
+    currency: string | null
+  }
 }

@@ -16,6 +16,9 @@ export interface KeyOwner {
   tenantId: string
   role: 'storefront' | 'backend' | 'admin'
   connectedAccount: string | null
+  /** What the key is called, and the beginning of its hash: who did it, in the audit log. */
+  label: string
+  keyId: string
 }
 
 /** Who a key belongs to, by the SHA-256 of the key; null where there is no such key or it has been revoked. */
@@ -23,9 +26,16 @@ export async function findKeyOwner(db: Kysely<Tables>, keyHash: Buffer): Promise
   const row = await db
     .selectFrom('api_keys')
     .innerJoin('tenants', 'tenants.tenant_id', 'api_keys.tenant_id')
-    .select(['api_keys.tenant_id', 'api_keys.role', 'tenants.connected_account'])
+    .select(['api_keys.tenant_id', 'api_keys.role', 'api_keys.label', 'tenants.connected_account'])
     .where('key_hash', '=', keyHash)
     .where('revoked_at', 'is', null)
     .executeTakeFirst()
-  return row === undefined ? null : { tenantId: row.tenant_id, role: row.role, connectedAccount: row.connected_account }
+  if (row === undefined) return null
+  const { tenant_id: tenantId, role, connected_account: connectedAccount, label } = row
+  return { tenantId, role, connectedAccount, label, keyId: keyIdOf(keyHash) }
+}
+
+/** How a key is named to people: it tells nothing of the key itself, which is long and random. */
+export function keyIdOf(keyHash: Buffer): string {
+  return keyHash.toString('hex').slice(0, 16)
 }
