@@ -44,10 +44,21 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
     .withTypeProvider<TypeBoxTypeProvider>() as App
 
   app.decorateRequest('caller', null)
+  app.decorateRequest('problemCode', null)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
   app.addHook('onResponse', async (request, reply) => {
+    deps.metrics.request(
+      {
+        method: request.method,
+        route: request.routeOptions.url ?? 'none',
+        status: reply.statusCode,
+        code: request.problemCode ?? '',
+        replayed: reply.hasHeader('idempotent-replayed'),
+      },
+      reply.elapsedTime,
+    )
     request.log.info(
       {
         tenant_id: request.caller?.tenantId,

@@ -9,6 +9,7 @@ import type { NotificationReader, PaymentProvider } from './provider/port.ts'
 import type { DatabasePool } from './runtime/database.ts'
 import type { Gate } from './runtime/gate.ts'
 import type { Mailer } from './runtime/mailer.ts'
+import type { Metrics } from './runtime/metrics.ts'
 import type { Claim, ClaimItem } from './store/attempts.ts'
 import type { Settled, Settlement } from './store/orders.ts'
 import type { Tables } from './store/tables.ts'
@@ -29,6 +30,7 @@ export interface Deps {
   watch: AttemptWatch
   /** Customers' calls to the provider go before those in the background. */
   gate: Gate
+  metrics: Metrics
   /** Undefined: no mail is sent. */
   mailer: Mailer | undefined
 }

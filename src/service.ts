@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { type Config, loadConfig } from './config.ts'
 import type { Deps } from './deps.ts'
@@ -17,8 +17,10 @@ import { createDatabase, createPool } from './runtime/database.ts'
 import { startEmbeddedPostgres } from './runtime/embedded.ts'
 import { freePort } from './runtime/free-port.ts'
 import { Gate } from './runtime/gate.ts'
+import { createLog } from './runtime/log.ts'
 import { type Loop, startLoop } from './runtime/loop.ts'
 import { createMailer } from './runtime/mailer.ts'
+import { Metrics } from './runtime/metrics.ts'
 import { migrate } from './runtime/migrate.ts'
 import { startSimulatorProcess } from './simulator-process.ts'
 import { seedDemo } from './store/demo.ts'
@@ -48,7 +50,7 @@ export async function startService(
   replaced: { provider?: PaymentProvider } = {},
 ): Promise<Service> {
   const { config: wanted, warnings } = loadConfig(env)
-  const log = pino({ level: wanted.logLevel })
+  const log = createLog(wanted.logLevel)
   const config = wanted.portMayMove ? { ...wanted, port: await freePort(wanted.port) } : wanted
   if (config.port !== wanted.port)
     log.warn({ wanted: wanted.port, port: config.port }, 'the port is taken; another one is used')
@@ -102,6 +104,7 @@ async function start(
     watch: new AttemptWatch(pool, log),
     // Well below the provider's own limit (Stripe: 25 a second in test mode, 100 in live mode).
     gate: new Gate({ perSecond: 20, customersMax: 20, patienceMs: 2000 }),
+    metrics: new Metrics(),
     mailer: config.mail && createMailer(config.mail.smtpUrl, config.mail.from),
   }
   if (config.roles.worker) stops.push(startWorkers(deps))

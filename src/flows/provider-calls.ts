@@ -58,7 +58,11 @@ export async function ask<Outcome>(
   if (limits === null) {
     return { outcome: { kind: 'not_sent', reason: 'no_time', alert: false, retryAfterMs: null }, calls: [] }
   }
-  return deadline.background ? call(limits) : deps.gate.customer(() => call(limits))
+  const result = await (deadline.background ? call(limits) : deps.gate.customer(() => call(limits)))
+  for (const { operation, outcome, replayed, durationMs } of result.calls) {
+    deps.metrics.providerCall(operation, outcome, replayed, durationMs)
+  }
+  return result
 }
 
 /** Sends the charge. One call that was unknown makes the whole unknown, whatever fails after it. */

@@ -240,6 +240,7 @@ async function apply(deps: Deps, order: Order, decision: Decision, context: Sett
     jobs: decision.jobs ?? [],
     endsUnpaid: decision.endsUnpaid === true,
   })
+  deps.metrics.settlement(decision.to, context.cause, settled.applied)
   await checkpoint(`settle.decided_${decision.to}`)
   // The same bytes are ours: an earlier try had settled it, and its answer was lost.
   if (settled.applied || settled.answer?.body === answer.body) return { order: after, answer, applied: true }

@@ -58,6 +58,8 @@ export function callerOf(request: FastifyRequest): KeyOwner {
 declare module 'fastify' {
   interface FastifyRequest {
     caller: KeyOwner | null
+    /** Of the refusal that was answered, for the metrics. */
+    problemCode: string | null
   }
   interface FastifyContextConfig {
     /** Errors of this route say whether a new idempotency key is safe: by the key in the header, or never where they do

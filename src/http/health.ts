@@ -1,5 +1,6 @@
 /** For those who run it: alive, and ready for requests. */
 import type { Deps } from '../deps.ts'
+import { readFigures } from '../store/figures.ts'
 import type { App } from './app-type.ts'
 
 export function healthRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void {
@@ -14,5 +15,11 @@ export function healthRoutes(app: App, deps: Deps, lifecycle: { draining: boolea
     } catch {
       return reply.code(503).send({ status: 'database unavailable' })
     }
+  })
+
+  app.get('/metrics', async (_request, reply) => {
+    // What is counted here is shown even while the database is away: that is when it is needed most.
+    const figures = await readFigures(deps.pool).catch(() => [])
+    return reply.header('content-type', deps.metrics.contentType).send(await deps.metrics.text(figures))
   })
 }

@@ -12,6 +12,7 @@ const errorsMax = 20
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const { retryAfterSeconds: seconds, replayed } = problem.options
+  reply.request.problemCode = problem.code
   if (seconds !== undefined) reply.header('retry-after', String(Math.ceil(seconds)))
   if (replayed) reply.header('idempotent-replayed', 'true')
   return reply
