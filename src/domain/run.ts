@@ -35,7 +35,7 @@ export type RunStatus =
   | 'expired'
   /** The hold was declined. */
   | 'failed'
-  /** The hold ended without the run: it was given up, lapsed at the provider, or was canceled as an order. */
+  /** The hold ended without the run: it never arrived, lapsed at the provider, or was canceled there. */
   | 'canceled'
 
 export function runStatus(order: Order, closedBy: RunClosing | null): RunStatus {

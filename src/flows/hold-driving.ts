@@ -62,10 +62,11 @@ function callFor(
   const { intent_id: intentId, currency, order_id } = order
   if (intentId === null) throw new Error(`authorized order ${order_id} without a payment`)
   const target = targetOf(order)
-  if (ending.action === 'cancel') {
-    return (limits) => deps.provider.cancel(target, intentId, `release:${order_id}`, limits)
-  }
-  const request = { target, intentId, amount: ending.amount, currency, providerKey: `capture:${order_id}` }
+  // Another key for each ask: a failure that the provider keeps under one would be replayed for good, while the hold
+  // itself ends once.
+  const providerKey = `${ending.action}:${order_id}:${ending.asks}`
+  if (ending.action === 'cancel') return (limits) => deps.provider.cancel(target, intentId, providerKey, limits)
+  const request = { target, intentId, amount: ending.amount, currency, providerKey }
   return (limits) => deps.provider.capture(request, limits)
 }
 

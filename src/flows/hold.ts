@@ -93,7 +93,7 @@ async function goOn(deps: Deps, order: Order, ending: Ending, drive: HoldDrive):
   const asked = await claimEndingAsk(deps.db, ending, deps.config.reconcileAfterMs)
   if (asked !== null) return driveEnding(deps, order, asked, drive)
   const untilMs = performance.now() + deps.config.idempotencyWaitMs
-  let isRunning = ending.doubt === null
+  let isRunning = ending.doubt === null && !drive.deadline.background
   while (isRunning && performance.now() < untilMs) {
     await delay(lookAgainMs)
     const now = await readEnding(deps.db, order.tenant_id, order.order_id)

@@ -84,7 +84,7 @@ async function endItsHold(deps: Deps, { order, usage, closedBy }: Run, by: RunEn
       },
     )
   } catch (error) {
-    // It has ended otherwise, or is about to: lapsed at the provider, or captured or canceled as an order. That stands.
+    // It has ended otherwise: lapsed, or captured or canceled by hand at the provider. That stands.
     const otherwise =
       error instanceof Problem && (error.code === 'hold_already_ending' || error.code === 'order_state_conflict')
     if (!otherwise) throw error
