@@ -45,6 +45,8 @@ class JobRunner {
   readonly #stopping: AbortSignal | undefined
   readonly #running = new Set<Promise<void>>()
   readonly #lanes: ReadonlyMap<string, LaneState>
+  /** Jobs have ended, which may have made others. */
+  #mayHaveFollowers = false
 
   constructor(deps: Deps, stopping: AbortSignal | undefined, known: Readonly<Record<string, Topic>>) {
     this.#deps = deps
@@ -61,7 +63,12 @@ class JobRunner {
         const taken = await this.#take()
         ran += taken
         if (taken > 0 || this.#mayFind()) continue
-        if (this.#running.size === 0) break
+        if (this.#running.size === 0) {
+          if (!this.#mayHaveFollowers) break
+          this.#mayHaveFollowers = false
+          for (const lane of this.#lanes.values()) lane.ends = 0
+          continue
+        }
         // Those that run make room; what becomes due meanwhile does not wait for them.
         await Promise.race([...this.#running, delay(this.#deps.config.workerPollMs)])
       }
@@ -115,6 +122,7 @@ class JobRunner {
       else lane.busy.delete(tenantId)
     }).then(() => {
       this.#running.delete(running)
+      this.#mayHaveFollowers = true
     })
     this.#running.add(running)
   }
