@@ -23,7 +23,7 @@ import { answerAsItStands, giveBackUnsent, leaveOpen, type SettleResult, settle,
 
 /** A call that was given up may still arrive, and a list may lag: only this long after the last send does a payment that
  * is not found count as absent. */
-const absenceCountsAfterMs = 10 * 60_000
+export const absenceCountsAfterMs = 10 * 60_000
 /** Payments are searched this much around the time in which they can have been sent. */
 const searchMarginMs = 5 * 60_000
 
@@ -258,13 +258,18 @@ class Driving {
     return outcome
   }
 
+  get #closingCause(): Cause {
+    return this.#givenUp ? 'customer' : this.#waitedTooLong ? 'expiry' : this.#by.cause
+  }
+
   #context(): { cause: Cause; actor: string; calls: readonly ProviderCall[] } {
-    const cause = this.#givenUp ? 'customer' : this.#waitedTooLong ? 'expiry' : this.#by.cause
+    const cause = this.#by.cause === 'operator' ? 'operator' : this.#closingCause
     return { cause, actor: this.#by.actor, calls: this.#calls }
   }
 }
 
-function searchFor(order: Order): PaymentSearch {
+/** Where a payment that was sent for an order must be, if it exists. */
+export function searchFor(order: Order): PaymentSearch {
   return {
     target: targetOf(order),
     metadata: { tenant: order.tenant_id, order: order.order_id },

@@ -9,7 +9,7 @@ import { type Judgement, judge, type Verdict } from '../domain/judgement.ts'
 import { isOpen, type Order, type OrderStatus, sourcesOf } from '../domain/order.ts'
 import { type Transfer, transfer } from '../domain/posting.ts'
 import { Problem } from '../domain/problem.ts'
-import type { ProviderCall } from '../provider/port.ts'
+import type { ProviderCall, ProviderPayment } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import type { Cause, Job, OrderFacts, Settled, Settlement } from '../store/orders.ts'
 import { type Answer, openAnswer, problemAnswer, settledAnswer, storedAnswer } from './answers.ts'
@@ -47,14 +47,81 @@ export async function settle(
   return result
 }
 
-/** Ends an order as canceled because no payment for it exists or can appear any more. Needs the lease: nobody else may
- * send meanwhile. */
+/** Ends an order because no payment for it exists or can appear any more. Needs the lease: nobody else may send
+ * meanwhile. */
 export function settleUnsent(
   deps: Deps,
   order: Order,
   context: SettleContext & { leaseToken: string },
+  to: 'canceled' | 'payment_failed' = 'canceled',
 ): Promise<SettleResult> {
-  return apply(deps, order, { ...end(order, 'canceled', {}), guarded: true }, context)
+  return apply(deps, order, { ...end(order, to, {}), guarded: true }, context)
+}
+
+/** A person accepts what was captured although it is not what was asked for: the order is paid with that. */
+export function acceptCaptured(
+  deps: Deps,
+  order: Order,
+  { intentId, chargeId, status, amountCaptured, currency }: ProviderPayment,
+  context: SettleContext,
+): Promise<SettleResult> {
+  const decision: Decision = {
+    from: ['needs_reconcile'],
+    to: 'paid',
+    facts: {
+      intent_id: intentId,
+      payment_status: status,
+      captured: amountCaptured,
+      ...(chargeId === null ? {} : { charge_id: chargeId }),
+    },
+    attemptState: 'settled',
+    transfers: [
+      transfer('mismatch_resolved', intentId, amountCaptured, currency),
+      transfer('capture', order.order_id, amountCaptured, currency),
+    ],
+    jobs: [news(order, 'paid')],
+  }
+  return apply(deps, order, decision, context)
+}
+
+/** A person gives back money that does not match: the order ends unpaid. */
+export function endGivingBack(
+  deps: Deps,
+  order: Order,
+  money: readonly { intentId: string; amount: number; currency: string }[],
+  context: SettleContext,
+): Promise<SettleResult> {
+  const decision = end(order, 'canceled', {})
+  const back = givingBack(order, money)
+  return apply(
+    deps,
+    order,
+    {
+      ...decision,
+      from: ['needs_reconcile'],
+      transfers: back.transfers,
+      jobs: [...(decision.jobs ?? []), ...back.jobs],
+    },
+    context,
+  )
+}
+
+/** What follows from giving back money that waits in suspense: it is booked as late money, and a job refunds it once. */
+export function givingBack(
+  order: Order,
+  money: readonly { intentId: string; amount: number; currency: string }[],
+): { transfers: Transfer[]; jobs: Job[] } {
+  return {
+    transfers: money.flatMap(({ intentId, amount, currency }) => [
+      transfer('mismatch_resolved', intentId, amount, currency),
+      transfer('late_capture', intentId, amount, currency),
+    ]),
+    jobs: money.map(({ intentId, amount, currency }) => ({
+      topic: 'refund_late_payment',
+      business_id: intentId,
+      payload: { order_id: order.order_id, amount, currency },
+    })),
+  }
 }
 
 /** Leaves an open order as it is, for the reason given, and gives back the lease. */

@@ -1,0 +1,294 @@
+/** Orders as an operator looks for them, and the whole story of one. */
+import { type Kysely, sql } from 'kysely'
+import type { Order, OrderStatus } from '../domain/order.ts'
+import type { Tables } from './tables.ts'
+
+export interface OrderFilter {
+  status?: OrderStatus
+  /** Waits for a person: `needs_reconcile`, or flagged for a reason. */
+  flagged?: boolean
+  reason?: string
+  /** The attempt's idempotency key. */
+  key?: string
+  /** The provider's id of the payment. */
+  reference?: string
+  email?: string
+}
+
+/** An order with since when it has had its status. */
+export type OrderInList = Order & { status_since: Date }
+
+const statusSince = sql<Date>`coalesce((SELECT max(t.at) FROM order_transitions t
+  WHERE t.tenant_id = orders.tenant_id AND t.order_id = orders.order_id), orders.created_at)`.as('status_since')
+
+/** Newest first; one more than the page's limit where there is more. */
+export function findOrders(
+  db: Kysely<Tables>,
+  tenantId: string,
+  page: { limit: number; after: string | null },
+  filter: OrderFilter = {},
+): Promise<OrderInList[]> {
+  let query = db.selectFrom('orders').selectAll().select(statusSince).where('tenant_id', '=', tenantId)
+  // Written out, so that the partial index answers: what is settled outnumbers everything else.
+  if (filter.flagged || filter.status === 'needs_reconcile' || filter.reason !== undefined) {
+    query = query.where(sql<boolean>`(status = 'needs_reconcile' OR reconcile_reason IS NOT NULL)`)
+  }
+  if (filter.status !== undefined) query = query.where('status', '=', filter.status)
+  if (filter.reason !== undefined) query = query.where('reconcile_reason', '=', filter.reason)
+  if (filter.reference !== undefined) query = query.where('intent_id', '=', filter.reference)
+  if (filter.key !== undefined) {
+    // The attempt knows its order, or its refund and that its order.
+    query = query.where(sql<boolean>`order_id IN (
+      SELECT coalesce(r.order_id, a.object_id) FROM attempts a
+      LEFT JOIN refunds r ON r.tenant_id = a.tenant_id AND r.refund_id = a.object_id
+      WHERE a.tenant_id = ${tenantId} AND a.key = ${filter.key})`)
+  }
+  if (filter.email !== undefined) {
+    query = query.where(sql<boolean>`customer_id IN (
+      SELECT c.customer_id FROM customers c WHERE c.tenant_id = ${tenantId} AND c.email = ${filter.email})`)
+  }
+  if (page.after !== null) query = query.where('order_id', '<', page.after)
+  return query
+    .orderBy('order_id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+}
+
+/** Of each kind of line the newest ones; an order has a handful of each, unless something asks without end. */
+const linesMax = 200
+
+/** Everything that is kept about an order but the request's digest and the stored answer's body. */
+export async function readStory(db: Kysely<Tables>, order: Order) {
+  const { tenant_id, order_id } = order
+  const [customer, attempt, calls, events, transitions, ledger, stock, refunds, disputes, ending, run, news] =
+    await Promise.all([
+      db
+        .selectFrom('customers')
+        .select(['customer_id', 'email', 'name'])
+        .where('tenant_id', '=', tenant_id)
+        .where('customer_id', '=', order.customer_id)
+        .executeTakeFirst(),
+      db
+        .selectFrom('attempts')
+        .select(['key', 'kind', 'state', 'lease_expires_at', 'response_status', 'created_at', 'settled_at', 'swept_at'])
+        .where('tenant_id', '=', tenant_id)
+        .where('key', '=', order.attempt_key)
+        .executeTakeFirst(),
+      db
+        .selectFrom('provider_calls')
+        .select([
+          'operation',
+          'request_id',
+          'outcome',
+          'http_status',
+          'error_code',
+          'duration_ms',
+          'replayed',
+          'started_at',
+        ])
+        .where('tenant_id', '=', tenant_id)
+        .where('order_id', '=', order_id)
+        .orderBy('started_at', 'desc')
+        .limit(linesMax)
+        .execute(),
+      db
+        .selectFrom('provider_events')
+        .selectAll()
+        .where('tenant_id', '=', tenant_id)
+        .where('order_id', '=', order_id)
+        .orderBy('received_at', 'desc')
+        .limit(linesMax)
+        .execute(),
+      db
+        .selectFrom('order_transitions')
+        .select(['at', 'from_status', 'to_status', 'cause', 'actor', 'reason'])
+        .where('tenant_id', '=', tenant_id)
+        .where('order_id', '=', order_id)
+        .orderBy('at', 'desc')
+        .limit(linesMax)
+        .execute(),
+      db
+        .selectFrom('ledger_transfers')
+        .select([
+          'transfer_id',
+          'kind',
+          'business_id',
+          'debit_account',
+          'credit_account',
+          'amount',
+          'currency',
+          'created_at',
+        ])
+        .where('tenant_id', '=', tenant_id)
+        .where('order_id', '=', order_id)
+        .orderBy('transfer_id', 'desc')
+        .limit(linesMax)
+        .execute(),
+      db
+        .selectFrom('stock_movements')
+        .select(['line', 'kind', 'sku', 'quantity', 'created_at'])
+        .where('tenant_id', '=', tenant_id)
+        .where('order_id', '=', order_id)
+        .orderBy('line')
+        .orderBy('kind')
+        .limit(linesMax)
+        .execute(),
+      db
+        .selectFrom('refunds')
+        .selectAll()
+        .where('tenant_id', '=', tenant_id)
+        .where('order_id', '=', order_id)
+        .orderBy('refund_id', 'desc')
+        .limit(linesMax)
+        .execute(),
+      db
+        .selectFrom('disputes')
+        .select([
+          'dispute_id',
+          'amount',
+          'currency',
+          'status',
+          'withdrawn',
+          'reinstated',
+          'counts',
+          'created_at',
+          'updated_at',
+        ])
+        .where('tenant_id', '=', tenant_id)
+        .where('order_id', '=', order_id)
+        .orderBy('created_at', 'desc')
+        .limit(linesMax)
+        .execute(),
+      db
+        .selectFrom('hold_endings')
+        .select(['action', 'amount', 'ended_at', 'next_ask_at', 'asks', 'created_at'])
+        .where('tenant_id', '=', tenant_id)
+        .where('order_id', '=', order_id)
+        .executeTakeFirst(),
+      db
+        .selectFrom('runs')
+        .select(['closed_at', 'closed_by', 'next_look_at', 'looks', 'finished_at'])
+        .where('tenant_id', '=', tenant_id)
+        .where('order_id', '=', order_id)
+        .executeTakeFirst(),
+      newsOf(db, order),
+    ])
+  const payments = ledger.flatMap(({ kind, business_id }) => (ofPayment.test(kind) ? [business_id] : []))
+  const jobs = await jobsOf(db, order, {
+    payments: order.intent_id === null ? payments : [order.intent_id, ...payments],
+    merchantEvents: news.merchantEvents.map(({ event_id }) => event_id),
+    providerEvents: events.map(({ event_id }) => event_id),
+  })
+  return { customer, attempt, calls, events, transitions, ledger, stock, refunds, disputes, ending, run, ...news, jobs }
+}
+
+/** Kinds of transfers whose business id is a payment. */
+const ofPayment = /^(late_|mismatch)/
+
+async function newsOf(db: Kysely<Tables>, { tenant_id, order_id }: Order) {
+  const [emails, merchantEvents] = await Promise.all([
+    db
+      .selectFrom('emails')
+      .select(['kind', 'state', 'reason', 'amount', 'created_at', 'updated_at'])
+      .where('tenant_id', '=', tenant_id)
+      .where('order_id', '=', order_id)
+      .orderBy('created_at', 'desc')
+      .limit(linesMax)
+      .execute(),
+    db
+      .selectFrom('merchant_events')
+      .select(['event_id', 'type', 'transition', 'created_at'])
+      .where('tenant_id', '=', tenant_id)
+      .where('order_id', '=', order_id)
+      .orderBy('transition')
+      .limit(linesMax)
+      .execute(),
+  ])
+  const deliveries =
+    merchantEvents.length === 0
+      ? []
+      : await db
+          .selectFrom('event_deliveries')
+          .select([
+            'delivery_id',
+            'event_id',
+            'attempt',
+            'delivered',
+            'http_status',
+            'error',
+            'duration_ms',
+            'created_at',
+          ])
+          .where('tenant_id', '=', tenant_id)
+          .where(
+            'event_id',
+            'in',
+            merchantEvents.map(({ event_id }) => event_id),
+          )
+          .orderBy('delivery_id', 'desc')
+          .limit(linesMax)
+          .execute()
+  return { emails, merchantEvents, deliveries }
+}
+
+/** Jobs have no order of their own: each topic's business ids lead to them, by the primary key. */
+function jobsOf(
+  db: Kysely<Tables>,
+  { tenant_id, order_id }: Order,
+  ids: { payments: string[]; merchantEvents: string[]; providerEvents: string[] },
+) {
+  return db
+    .selectFrom('jobs')
+    .select(['topic', 'business_id', 'state', 'run_at', 'attempts', 'last_error', 'created_at', 'finished_at'])
+    .where('tenant_id', '=', tenant_id)
+    .where(
+      sql<boolean>`((topic = 'order_news' AND business_id > ${`${order_id}:`} AND business_id < ${`${order_id};`})
+        OR (topic = 'send_email' AND business_id > ${`${order_id}:`} AND business_id < ${`${order_id};`})
+        OR (topic = 'close_payment' AND business_id = ANY (${ids.payments}))
+        OR (topic = 'refund_late_payment' AND business_id = ANY (${ids.payments}))
+        OR (topic = 'deliver_event' AND business_id = ANY (${ids.merchantEvents}))
+        OR (topic = 'provider_event' AND business_id = ANY (${ids.providerEvents})))`,
+    )
+    .orderBy('created_at', 'desc')
+    .limit(linesMax)
+    .execute()
+}
+
+/** The provider's words shown to a person have been dealt with. False where the order is still open, or has no flag. */
+export async function clearFlag(db: Kysely<Tables>, tenantId: string, orderId: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('orders')
+    .set({ reconcile_reason: null })
+    .where('tenant_id', '=', tenantId)
+    .where('order_id', '=', orderId)
+    .where('status', 'in', ['authorized', 'paid', 'payment_failed', 'canceled'])
+    .where('reconcile_reason', 'is not', null)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+/** Payments of the order whose money waits in `suspense` for a person, with how much of it. */
+export async function suspended(
+  db: Kysely<Tables>,
+  { tenant_id, order_id }: Pick<Order, 'tenant_id' | 'order_id'>,
+): Promise<{ intentId: string; amount: number; currency: string }[]> {
+  const rows = await db
+    .selectFrom('ledger_transfers as booked')
+    .select(['booked.business_id', 'booked.amount', 'booked.currency'])
+    .where('booked.tenant_id', '=', tenant_id)
+    .where('booked.order_id', '=', order_id)
+    .where('booked.kind', '=', 'mismatch')
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('ledger_transfers as resolved')
+            .select('resolved.transfer_id')
+            .whereRef('resolved.tenant_id', '=', 'booked.tenant_id')
+            .where('resolved.kind', '=', 'mismatch_resolved')
+            .whereRef('resolved.business_id', '=', 'booked.business_id'),
+        ),
+      ),
+    )
+    .execute()
+  return rows.map(({ business_id, amount, currency }) => ({ intentId: business_id, amount, currency }))
+}
