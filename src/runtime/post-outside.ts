@@ -50,7 +50,7 @@ export function refusalOf(url: string, allowPrivate: boolean): 'url_invalid' | '
 export async function postOutside(post: OutsidePost): Promise<PostOutcome> {
   const refused = refusalOf(post.url, post.allowPrivate)
   if (refused !== null) return { kind: 'failed', reason: refused }
-  const signal = AbortSignal.timeout(Math.max(1, post.timeoutMs))
+  const signal = AbortSignal.timeout(Math.max(1, Math.ceil(post.timeoutMs)))
   try {
     const url = new URL(post.url)
     const address = await within(signal, resolved(hostOf(url), post.allowPrivate))
