@@ -33,6 +33,7 @@ CREATE INDEX orders_to_decide ON orders (tenant_id, order_id)
   WHERE status = 'needs_reconcile' OR reconcile_reason IS NOT NULL;
 -- A tenant's part of the inbox, and the part that names no tenant.
 CREATE INDEX provider_events_by_tenant ON provider_events (tenant_id, received_at, event_id);
+CREATE INDEX event_deliveries_failed ON event_deliveries (tenant_id, delivery_id) WHERE NOT delivered;
 
 -- Wishes to be forgotten. Those of customers with unfinished orders are carried out when these have ended.
 CREATE TABLE erasures (

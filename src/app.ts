@@ -5,6 +5,7 @@ import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/typ
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Deps } from './deps.ts'
 import { Problem } from './domain/problem.ts'
+import { adminRoutes } from './http/admin/index.ts'
 import type { App } from './http/app-type.ts'
 import { KeyRing } from './http/auth.ts'
 import { catalogRoutes } from './http/catalog.ts'
@@ -22,6 +23,7 @@ import { RouteTable } from './http/route-table.ts'
 import { runRoutes } from './http/runs.ts'
 import { webhookEndpointRoutes } from './http/webhook-endpoint.ts'
 import { webhookRoutes } from './http/webhooks.ts'
+import { IdleConnections } from './runtime/idle-connections.ts'
 
 /** Far above any honest cart; below what would cost to parse. */
 const bodyLimitBytes = 64 * 1024
@@ -35,6 +37,8 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
     // A key in a path may have 200 characters, each percent-encoded.
     routerOptions: { maxParamLength: 600, ignoreTrailingSlash: false },
     forceCloseConnections: 'idle',
+    // What still arrives on an open connection while draining is served; the connection ends with the answer.
+    return503OnClosing: false,
     exposeHeadRoutes: false,
     // A path that cannot be decoded has no route, and bytes that are no HTTP have no request.
     frameworkErrors: (error, request, reply) => sendProblem(reply, problemFor(error, request)),
@@ -48,6 +52,12 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
+  // A connection that is kept open after its last answer would hold the drain up for the whole keep-alive time.
+  app.addHook('onSend', async (_request, reply) => {
+    if (lifecycle.draining) reply.header('connection', 'close')
+  })
+  const idle = new IdleConnections(app.server)
+  app.addHook('preClose', async () => idle.closeUntilClosed())
   app.addHook('onResponse', async (request, reply) => {
     deps.metrics.request(
       {
@@ -101,6 +111,7 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
   webhookEndpointRoutes(app, deps, ring)
   meterRoutes(app, deps, ring)
   runRoutes(app, deps, ring)
+  adminRoutes(app, deps, ring)
   app.register(async (storefront) => {
     await storefront.register(cors, fromBrowsers)
     catalogRoutes(storefront as App, deps, ring)

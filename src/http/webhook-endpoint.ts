@@ -72,7 +72,7 @@ function endpointView(endpoint: Endpoint) {
   }
 }
 
-function deliveryView(delivery: Awaited<ReturnType<typeof listDeliveries>>[number]) {
+export function deliveryView(delivery: Awaited<ReturnType<typeof listDeliveries>>[number]) {
   const { delivery_id, event_id, type, order_id, attempt, delivered, http_status, error, duration_ms } = delivery
   return {
     id: delivery_id,

@@ -96,6 +96,8 @@ export type TransactionOptions = {
 /** Runs `work` in a transaction: commits what it returns, rolls back if it throws. A deadlock or a serialization
  * failure rolls back and runs `work` again, after a short random wait, so it must have no effect outside the database.
  *
+ * Given a transaction instead of a database, `work` is a part of that one, which alone commits and is repeated.
+ *
  * Throws what `work` threw, or the last failure. After an error for which `isDatabaseUnavailable` holds the commit may
  * or may not have happened; it is never repeated here. */
 export async function transaction<Tables, Result>(
@@ -103,6 +105,7 @@ export async function transaction<Tables, Result>(
   work: (tx: Transaction<Tables>) => Promise<Result>,
   { isolation, attemptsMax = 6 }: TransactionOptions = {},
 ): Promise<Result> {
+  if (db.isTransaction) return work(db as Transaction<Tables>)
   for (let attempt = 1; ; attempt++) {
     try {
       const builder = db.transaction()

@@ -131,6 +131,10 @@ export interface EventFilter {
   state?: StoredEvent['state']
   type?: string
   order?: { tenantId: string; orderId: string }
+  /** Those about this tenant. */
+  tenantId?: string
+  /** Those that name no tenant, of this account (null for the credentials' own). */
+  unnamedOf?: { account: string | null }
 }
 
 /** Newest first; one more than the page's limit where there is more. `after`: the `eventCursor` of the last one seen;
@@ -145,6 +149,10 @@ export function listEvents(
   if (filter.type !== undefined) query = query.where('type', '=', filter.type)
   if (filter.order !== undefined) {
     query = query.where('tenant_id', '=', filter.order.tenantId).where('order_id', '=', filter.order.orderId)
+  }
+  if (filter.tenantId !== undefined) query = query.where('tenant_id', '=', filter.tenantId)
+  if (filter.unnamedOf !== undefined) {
+    query = query.where('tenant_id', 'is', null).where('account', 'is not distinct from', filter.unnamedOf.account)
   }
   const [, receivedMs, eventId] = /^(\d{1,15}) (.+)$/.exec(page.after ?? '') ?? []
   if (receivedMs !== undefined && eventId !== undefined) {

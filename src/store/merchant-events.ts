@@ -1,7 +1,7 @@
 /** Events for merchants, where they go, and what became of each delivery. */
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type pg from 'pg'
-import { enqueueJobs } from './jobs.ts'
+import { enqueueJobs, requeueJob } from './jobs.ts'
 import type { Tables } from './tables.ts'
 
 export interface Endpoint {
@@ -180,6 +180,7 @@ export function listDeliveries(
   db: Kysely<Tables>,
   tenantId: string,
   page: { limit: number; after: string | null },
+  filter: { failed?: boolean; eventId?: string } = {},
 ): Promise<(Delivery & { type: string; order_id: string; created_at: Date })[]> {
   let query = db
     .selectFrom('event_deliveries as d')
@@ -189,11 +190,27 @@ export function listDeliveries(
     .selectAll('d')
     .select(['e.type', 'e.order_id'])
     .where('d.tenant_id', '=', tenantId)
+  // Written out, so that the partial index answers.
+  if (filter.failed) query = query.where(sql<boolean>`NOT d.delivered`)
+  if (filter.eventId !== undefined) query = query.where('d.event_id', '=', filter.eventId)
   if (page.after !== null) query = query.where('d.delivery_id', '<', page.after)
   return query
     .orderBy('d.delivery_id', 'desc')
     .limit(page.limit + 1)
     .execute()
+}
+
+/** Delivers an event again under its id, also one that had nowhere to go when it was made. Null where there is no such
+ * event, or its delivery runs this moment. */
+export async function redeliverEvent(
+  tx: Transaction<Tables>,
+  tenantId: string,
+  eventId: string,
+): Promise<MerchantEvent | null> {
+  const event = await readEvent(tx, tenantId, eventId)
+  if (event === null) return null
+  await enqueueJobs(tx, tenantId, [{ topic: 'deliver_event', business_id: eventId, payload: {} }])
+  return (await requeueJob(tx, tenantId, 'deliver_event', eventId)) === null ? null : event
 }
 
 /** Deletes up to `limit` events made longer ago than `olderThanMs`, with their deliveries; resolves with how many. */

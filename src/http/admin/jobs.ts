@@ -1,0 +1,77 @@
+/** The tenant's jobs, the dead ones above all, and what a person may do about one. */
+import { Type } from 'typebox'
+import type { Deps } from '../../deps.ts'
+import { Problem } from '../../domain/problem.ts'
+import { auditedTransaction } from '../../flows/operator.ts'
+import { discardJob, type JobRow, jobId, listJobs, readJob, requeueJob, splitJobId } from '../../store/jobs.ts'
+import type { App } from '../app-type.ts'
+import { callerOf } from '../auth.ts'
+import { EmptyBody } from '../checkouts.ts'
+import { closed, noQueryOnPost } from '../input.ts'
+import { listPage, pageFrom, pageProperties } from '../paging.ts'
+import { type Admission, IdParams, operatorOf } from './operator.ts'
+
+const JobQuery = closed({
+  ...pageProperties,
+  state: Type.Optional(
+    Type.Union((['ready', 'done', 'dead', 'discarded'] as const).map((state) => Type.Literal(state))),
+  ),
+})
+
+const buttons = { requeue: requeueJob, discard: discardJob }
+
+export function adminJobRoutes(app: App, deps: Deps, preParsing: Admission): void {
+  app.get('/v1/admin/jobs', { preParsing, schema: { querystring: JobQuery } }, async (request) => {
+    const page = pageFrom(request.query)
+    const jobs = await listJobs(deps.db, callerOf(request).tenantId, page, request.query.state)
+    return listPage(jobs, page, jobView, jobId)
+  })
+
+  app.get('/v1/admin/jobs/:id', { preParsing, schema: { params: IdParams } }, async (request) => {
+    const job = await readJob(deps.db, callerOf(request).tenantId, ...splitJobId(request.params.id))
+    if (job === null) throw new Problem('not_found')
+    return jobView(job)
+  })
+
+  for (const [name, press] of Object.entries(buttons)) {
+    app.post(
+      `/v1/admin/jobs/:id/${name}`,
+      { preParsing, preValidation: noQueryOnPost, schema: { params: IdParams, body: EmptyBody } },
+      async (request) => {
+        const by = operatorOf(request)
+        const [topic, businessId] = splitJobId(request.params.id)
+        const before = await readJob(deps.db, by.tenantId, topic, businessId)
+        if (before === null) throw new Problem('not_found')
+        const orderId = typeof before.payload.order_id === 'string' ? { orderId: before.payload.order_id } : {}
+        const act = { action: `${name}_job`, target: { type: 'job' as const, id: jobId(before), ...orderId } }
+        return auditedTransaction(deps.db, by, act, async (tx) => {
+          const job = await press(tx, by.tenantId, topic, businessId)
+          if (job === null) {
+            throw new Problem('job_state_conflict', {
+              detail: name === 'requeue' ? 'The job runs this moment.' : 'The job runs this moment, or has ended.',
+              members: { state: before.state, running: before.running },
+            })
+          }
+          return jobView(job)
+        })
+      },
+    )
+  }
+}
+
+function jobView(job: JobRow) {
+  return {
+    id: jobId(job),
+    object: 'job' as const,
+    topic: job.topic,
+    business_id: job.business_id,
+    payload: job.payload,
+    state: job.state,
+    running: job.running,
+    attempts: job.attempts,
+    last_error: job.last_error,
+    run_at: job.run_at.toISOString(),
+    created_at: job.created_at.toISOString(),
+    finished_at: job.finished_at?.toISOString() ?? null,
+  }
+}
