@@ -65,7 +65,7 @@ interface LatePayment {
 /** `succeeded` where all of it has gone back. */
 async function refundAll(
   deps: Deps,
-  { deadline }: JobRun,
+  { job, deadline }: JobRun,
   order: Order,
   { intentId, amount, currency }: LatePayment,
   calls: ProviderCall[],
@@ -81,21 +81,28 @@ async function refundAll(
   if (items.some((refund) => refund.metadata.refund === mark && refund.status === 'failed')) throw refundFailed()
 
   await checkpoint('late_money.refunding')
-  const { outcome, calls: sent } = await ask(deps, deadline, (limits) =>
-    deps.provider.refund(
-      {
-        target: targetOf(order),
-        intentId,
-        amount: rest,
-        currency,
-        // One key never stands for two amounts.
-        providerKey: rest === amount ? mark : `${mark}:${rest}`,
-        metadata: { tenant: order.tenant_id, order: order.order_id, refund: mark },
-      },
-      limits,
-    ),
-  )
-  calls.push(...sent)
+  const send = async (providerKey: string) => {
+    const { outcome, calls: sent } = await ask(deps, deadline, (limits) =>
+      deps.provider.refund(
+        {
+          target: targetOf(order),
+          intentId,
+          amount: rest,
+          currency,
+          providerKey,
+          metadata: { tenant: order.tenant_id, order: order.order_id, refund: mark },
+        },
+        limits,
+      ),
+    )
+    calls.push(...sent)
+    return outcome
+  }
+  // One key never stands for two amounts.
+  const key = rest === amount ? mark : `${mark}:${rest}`
+  let outcome = await send(key)
+  // A stored failure, whose call made no refund, or the list would have shown it: this key is of no more use.
+  if (outcome.kind === 'unknown' && outcome.replayedFailure) outcome = await send(`${key}:${job.attempts}`)
   switch (outcome.kind) {
     case 'succeeded':
       return items.some((refund) => refund.status === 'pending') ? 'pending' : 'succeeded'
