@@ -1,11 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { expireRuns } from '../../src/workers/expire-runs.ts'
-import { recoverOrders } from '../../src/workers/recover-orders.ts'
-import { expire, makeDue } from '../support/aging.ts'
+import { expire } from '../support/aging.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import type { BookedPayment } from '../support/books.ts'
 import { type Client, keys, type Reply } from '../support/client.ts'
-import { activeRun, finalize, hold, makeRunDue, startRun, use } from '../support/runs.ts'
+import { activeRun, endOfRun, finalize, hold, makeRunDue, startRun, use } from '../support/runs.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
 
@@ -117,7 +116,7 @@ describe('finalizing a run', () => {
       )
       // A repeat that finds the capture under way is told so.
       for (const reply of replies) expect([200, 202]).toContain(reply.status)
-      const last = await settled(runId)
+      const last = await endOfRun(scene, runId)
       expect(last.json).toMatchObject({ status: 'finalized', captured: 300 + round })
       for (const reply of replies.filter(({ status }) => status === 200)) expect(reply.text).toBe(last.text)
       expect(await paymentOf(key)).toMatchObject({ status: 'succeeded', amount_received: 300 + round })
@@ -146,7 +145,7 @@ describe('finalizing a run', () => {
       for (const reply of usage) expect([201, 409]).toContain(reply.status)
       for (const reply of usage.filter(({ status }) => status === 409)) expect(reply.json.code).toBe('run_closed')
       const sum = usage.reduce((total, reply) => total + (reply.status === 201 ? reply.json.amount : 0), 0)
-      const last = await settled(runId)
+      const last = await endOfRun(scene, runId)
       expect(last.json).toMatchObject({ status: 'finalized', used_amount: sum, captured: Math.min(sum, 600) })
       expect((await paymentOf(key)).amount_received).toBe(Math.min(sum, 600))
       accepted.push(sum)
@@ -193,7 +192,7 @@ describe('finalizing a run whose hold is in doubt', () => {
     const runId = inDoubt.json.id
     const first = await finalize(scene.backend, runId)
     expect([200, 202]).toContain(first.status)
-    const last = await settled(runId, key)
+    const last = await endOfRun(scene, runId)
     expect(last.json).toMatchObject({ status: 'finalized', captured: 0, used_amount: 0 })
     expect(await paymentOf(key)).toMatchObject({ status: 'canceled', amount_received: 0, amount_capturable: 0 })
     const repeat = await startRun(scene.backend, key)
@@ -211,7 +210,7 @@ describe('a capture whose answer is lost', () => {
     const first = await finalize(scene.backend, runId)
     expect([200, 202]).toContain(first.status)
     if (first.status === 202) expect(first.json).toMatchObject({ status: 'finalizing', captured: 0, used_amount: 250 })
-    const last = await settled(runId)
+    const last = await endOfRun(scene, runId)
     expect(last.json).toMatchObject({ status: 'finalized', used_amount: 250, captured: 200 })
     expect(await paymentOf(key)).toMatchObject({ status: 'succeeded', amount_received: 200 })
     expect(await transfersOf(last)).toEqual([
@@ -234,7 +233,7 @@ describe('a capture whose answer is lost', () => {
       const late = await use(scene.backend, runId, 'input_tokens', 1_000_000)
       expect([late.status, late.json.code]).toEqual([409, 'run_closed'])
       await scene.books.noFaults()
-      const last = await settled(runId)
+      const last = await endOfRun(scene, runId)
       expect(last.json).toMatchObject({ status: 'finalized', captured: 250 })
       expect(await paymentOf(key)).toMatchObject({ status: 'succeeded', amount_received: 250 })
     },
@@ -284,7 +283,7 @@ describe('a run whose worker died', () => {
         finalize(other, runId),
         finalize(scene.backend, runId),
       ])
-      const last = await settled(runId)
+      const last = await endOfRun(scene, runId)
       expect(['expired', 'finalized']).toContain(last.json.status)
       expect(last.json.captured).toBe(90)
       expect(await paymentOf(key)).toMatchObject({ status: 'succeeded', amount_received: 90 })
@@ -299,7 +298,7 @@ describe('a run whose worker died', () => {
     await expire(scene.db, key)
     await makeRunDue(scene.db, json.id)
     await expireRuns(scene.service.deps)
-    const last = await settled(json.id, key)
+    const last = await endOfRun(scene, json.id)
     expect(last.json).toMatchObject({ status: 'expired', captured: 0 })
     expect(await paymentOf(key)).toMatchObject({ status: 'canceled', amount_received: 0 })
   })
@@ -313,26 +312,6 @@ describe('a run whose worker died', () => {
     expect((await scene.backend.get(`/v1/runs/${json.run_id}`)).json.status).toBe('failed')
   })
 })
-
-/** The run once workers have done what is left to do, as a further finalize tells it. */
-async function settled(runId: string, key?: string): Promise<Reply> {
-  return until(
-    async () => {
-      if (key !== undefined) await makeDue(scene.db, key)
-      await scene.db
-        .updateTable('hold_endings')
-        .set({ next_ask_at: new Date(0) })
-        .where('ended_at', 'is', null)
-        .execute()
-      await makeRunDue(scene.db, runId)
-      await recoverOrders(scene.service.deps)
-      await expireRuns(scene.service.deps)
-      const reply = await scene.backend.get(`/v1/runs/${runId}`)
-      return !['pending', 'active', 'finalizing'].includes(reply.json.status) && finalize(scene.backend, runId)
-    },
-    { what: `the end of ${runId}` },
-  )
-}
 
 async function paymentOf(key: string): Promise<BookedPayment> {
   const payments = await scene.books.paymentsFor(key)

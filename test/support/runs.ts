@@ -1,8 +1,11 @@
 /** A worker's calls for metered runs, as its code would make them. */
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../../src/store/tables.ts'
+import { expireRuns } from '../../src/workers/expire-runs.ts'
+import { recoverOrders } from '../../src/workers/recover-orders.ts'
 import type { Client, Reply } from './client.ts'
-import { newKey } from './scene.ts'
+import { newKey, type Scene } from './scene.ts'
+import { until } from './until.ts'
 
 /** A body of `POST /v1/runs` that succeeds. */
 export function hold(overrides: Record<string, unknown> = {}): Record<string, unknown> {
@@ -41,4 +44,23 @@ export async function makeRunDue(db: Kysely<Tables>, runId: string): Promise<voi
     .set({ next_look_at: sql`clock_timestamp() - interval '1 ms'` })
     .where('order_id', '=', runId.replace('run_', 'ord_'))
     .execute()
+}
+
+/** The run once workers have done all that is left to do, and no pause or lease stands in their way: what a further finalize
+ * says. */
+export async function endOfRun(scene: Scene, runId: string): Promise<Reply> {
+  const orderId = runId.replace('run_', 'ord_')
+  const due = sql<Date>`clock_timestamp() - interval '1 ms'`
+  return until(
+    async () => {
+      await scene.db.updateTable('orders').set({ next_ask_at: due }).where('order_id', '=', orderId).execute()
+      await scene.db.updateTable('hold_endings').set({ next_ask_at: due }).where('order_id', '=', orderId).execute()
+      await makeRunDue(scene.db, runId)
+      await recoverOrders(scene.service.deps)
+      await expireRuns(scene.service.deps)
+      const { json } = await scene.backend.get(`/v1/runs/${runId}`)
+      return !['pending', 'active', 'finalizing'].includes(json.status) && finalize(scene.backend, runId)
+    },
+    { what: `the end of ${runId}` },
+  )
 }
