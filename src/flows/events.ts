@@ -246,10 +246,10 @@ async function applyMovement(
   subject: 'refund' | 'dispute',
 ): Promise<EventEnd> {
   let order = before
-  if (isOpen(order.status)) {
-    // The news that it has been paid is still on its way, or was lost.
-    if (told === null) await askNow(deps, event, order, deadline)
-    else await follow(deps, event, order, told, deadline)
+  if (order.status !== 'paid' && !endedUnpaid(order)) {
+    // The news that it has been paid, or that its hold has ended, is still on its way or was lost.
+    if (told === null && isOpen(order.status)) await askNow(deps, event, order, deadline)
+    else await follow(deps, event, order, told ?? (await askAboutPayment(deps, event, deadline)), deadline)
     order = (await readOrder(deps.db, order.tenant_id, order.order_id)) ?? order
     if (isOpen(order.status)) throw new JobFailure('order_open')
   } else if (told !== null) {

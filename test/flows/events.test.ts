@@ -17,7 +17,7 @@ let deps: Deps
 let url: string
 beforeAll(async () => {
   // Little time for calls that bring nothing.
-  scene = await startScene({ settings: { CHECKOUT_BUDGET_MS: '1500' } })
+  scene = await startScene({ settings: { CHECKOUT_BUDGET_MS: '4000' } })
   deps = { ...scene.service.deps, gate: new Gate({ perSecond: 1000, customersMax: 100, patienceMs: 0 }) }
   url = scene.service.url as string
 })
