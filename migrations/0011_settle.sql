@@ -10,7 +10,7 @@
 -- ends_unpaid}. A guarded decision was made from ignorance: it needs the lease of that token or, without a token, that
 -- nobody holds one. A fact that is absent stays as it is.
 CREATE TYPE settle_item AS (
-  order_id text, key text, "from" text[], "to" text, lease_token uuid, at timestamptz, facts jsonb,
+  order_id text, key text, "from" text[], "to" text, guarded boolean, lease_token uuid, at timestamptz, facts jsonb,
   attempt_state text, response_status smallint, response_body text, cause text, actor text, reason text,
   ends_unpaid boolean
 );
@@ -35,12 +35,14 @@ BEGIN
   v_attempts := ARRAY(SELECT a FROM attempts a WHERE a.tenant_id = p_tenant AND a.key = ANY (v_keys)
                       ORDER BY a.key FOR NO KEY UPDATE);
 
-  INSERT INTO provider_calls (tenant_id, order_id, operation, request_id, outcome, http_status, error_code, duration_ms,
-                              replayed, started_at)
-    SELECT p_tenant, c.order_id, c.operation, c."requestId", c.outcome, c."httpStatus", c."errorCode",
+  -- Their ids are the caller's, so that a statement which is repeated after a lost answer keeps each once.
+  INSERT INTO provider_calls (tenant_id, order_id, call_id, operation, request_id, outcome, http_status, error_code,
+                              duration_ms, replayed, started_at)
+    SELECT p_tenant, c.order_id, c.id, c.operation, c."requestId", c.outcome, c."httpStatus", c."errorCode",
            round(c."durationMs"), c.replayed, c."startedAt"
-    FROM jsonb_to_recordset(p_calls) AS c(order_id text, operation text, "requestId" text, outcome text,
-      "httpStatus" smallint, "errorCode" text, "durationMs" double precision, replayed boolean, "startedAt" timestamptz);
+    FROM jsonb_to_recordset(p_calls) AS c(order_id text, id uuid, operation text, "requestId" text, outcome text,
+      "httpStatus" smallint, "errorCode" text, "durationMs" double precision, replayed boolean, "startedAt" timestamptz)
+    ON CONFLICT DO NOTHING;
 
   -- From here on only those that apply.
   v_items := ARRAY(
@@ -48,7 +50,9 @@ BEGIN
     JOIN unnest(v_orders) AS o ON o.order_id = i.order_id
     JOIN unnest(v_attempts) AS a ON a.key = i.key
     WHERE o.status = ANY (i."from")
-      AND (i.lease_token IS NULL OR (a.state = 'running' AND a.lease_token = i.lease_token)));
+      AND (NOT i.guarded OR CASE WHEN i.lease_token IS NULL
+                                 THEN a.state IN ('resumable', 'open') OR a.lease_expires_at <= clock_timestamp()
+                                 ELSE a.state = 'running' AND a.lease_token = i.lease_token END));
 
   v_applied := ARRAY(SELECT i.order_id FROM unnest(v_items) AS i);
 
@@ -69,7 +73,7 @@ BEGIN
         captured = coalesce(f.captured, o.captured),
         maybe_sent = coalesce(f.maybe_sent, o.maybe_sent),
         send_is_pointless = coalesce(f.send_is_pointless, o.send_is_pointless),
-        last_send_before = coalesce(f.last_send_before, o.last_send_before),
+        last_send_before = CASE WHEN f.sends_have_ended THEN clock_timestamp() ELSE o.last_send_before END,
         cancel_requested_at = coalesce(f.cancel_requested_at, o.cancel_requested_at),
         reconcile_reason = f.reconcile_reason,
         next_ask_at = CASE WHEN f.next_ask_in_ms IS NULL THEN o.next_ask_at
@@ -78,7 +82,7 @@ BEGIN
       FROM unnest(v_items) AS i
       CROSS JOIN LATERAL jsonb_to_record(i.facts) AS f(intent_id text, charge_id text, payment_status text,
         decline_code text, client_secret text, capture_before timestamptz, captured bigint, maybe_sent boolean,
-        send_is_pointless boolean, last_send_before timestamptz, cancel_requested_at timestamptz, reconcile_reason text,
+        send_is_pointless boolean, sends_have_ended boolean, cancel_requested_at timestamptz, reconcile_reason text,
         next_ask_in_ms double precision)
       WHERE o.tenant_id = p_tenant AND o.order_id = ANY (v_ids) AND i.order_id = o.order_id;
 
