@@ -10,6 +10,7 @@ import type { App } from './http/app-type.ts'
 import { KeyRing } from './http/auth.ts'
 import { catalogRoutes } from './http/catalog.ts'
 import { checkoutRoutes } from './http/checkouts.ts'
+import { customerRoutes } from './http/customers.ts'
 import { healthRoutes } from './http/health.ts'
 import { holdRoutes } from './http/holds.ts'
 import { parseJsonBody } from './http/json-body.ts'
@@ -111,6 +112,7 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
   webhookEndpointRoutes(app, deps, ring)
   meterRoutes(app, deps, ring)
   runRoutes(app, deps, ring)
+  customerRoutes(app, deps, ring)
   adminRoutes(app, deps, ring)
   app.register(async (storefront) => {
     await storefront.register(cors, fromBrowsers)

@@ -30,7 +30,7 @@ import { expireRuns } from './workers/expire-runs.ts'
 import { recoverOrders } from './workers/recover-orders.ts'
 import { runJobs } from './workers/run-jobs.ts'
 import { settleRefunds } from './workers/settle-refunds.ts'
-import { sweepJobs } from './workers/sweep-jobs.ts'
+import { sweep } from './workers/sweep.ts'
 
 export interface Service {
   /** Where the API listens; undefined without the role. */
@@ -144,7 +144,7 @@ function startWorkers(deps: Deps): () => Promise<void> {
     startLoop('recover-orders', deps.config.recoveryIntervalMs, deps.log, () => recoverOrders(deps)),
     startLoop('settle-refunds', deps.config.recoveryIntervalMs, deps.log, () => settleRefunds(deps)),
     startLoop('end-holds', deps.config.recoveryIntervalMs, deps.log, () => endHolds(deps)),
-    startLoop('sweep-jobs', deps.config.sweepIntervalMs, deps.log, () => sweepJobs(deps)),
+    startLoop('sweep', deps.config.sweepIntervalMs, deps.log, () => sweep(deps)),
     startLoop('expire-runs', deps.config.recoveryIntervalMs, deps.log, () => expireRuns(deps)),
   ]
   return async () => {

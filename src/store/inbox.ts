@@ -186,6 +186,10 @@ export async function deleteEvents(
           .where('received_at', '<', sql<Date>`clock_timestamp() - ${olderThanDays}::float8 * interval '1 day'`)
           .orderBy('received_at')
           .limit(atMost)
+          .forUpdate()
+          .skipLocked()
+          .forUpdate()
+          .skipLocked()
           .$asTuple('provider', 'event_id'),
       ),
     )
