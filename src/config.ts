@@ -239,6 +239,12 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
       'IDEMPOTENCY_WAIT_MS is shorter than CHECKOUT_BUDGET_MS: repeats may be told "in progress" instead of the answer',
     )
   }
+  // https://docs.stripe.com/payments/place-a-hold-on-a-payment-method: under 5 days for a Visa card without its holder.
+  if (config.runExpiryMs > 96 * 3_600_000) {
+    warnings.push(
+      'RUN_EXPIRY_HOURS is longer than some cards hold money (under 5 days): such a run could capture nothing',
+    )
+  }
   if (databaseUrl !== undefined && secretKey === undefined) {
     warnings.push('STRIPE_SECRET_KEY is not set: charges go to the simulator and no money moves')
   }

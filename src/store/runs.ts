@@ -1,11 +1,13 @@
 /** Metered runs. Whatever decides about one does so under the row lock of its order. */
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { jsonArrayFrom } from 'kysely/helpers/postgres'
 import type pg from 'pg'
-import { isOpen, type Order, type OrderStatus } from '../domain/order.ts'
+import { isOpen, type Order } from '../domain/order.ts'
 import type { Transfer } from '../domain/posting.ts'
 import type { RunClosing, UsageLine } from '../domain/run.ts'
 import { transaction } from '../runtime/database.ts'
+import { lockOrder } from './budget.ts'
+import { requestCancel } from './orders.ts'
 import type { Tables } from './tables.ts'
 
 export interface Run {
@@ -87,7 +89,7 @@ export function addUsage(
   usedMax: number,
 ): Promise<UsageAdded> {
   return transaction(db, async (tx) => {
-    const status = await lockOrder(tx, tenantId, orderId)
+    const order = await lockOrder(tx, tenantId, orderId)
     const known = await readUsage(tx, tenantId, orderId, line.meter_type)
     if (known !== null) return { kind: 'known', line: known }
     const run = await tx
@@ -104,7 +106,7 @@ export function addUsage(
       .where('tenant_id', '=', tenantId)
       .where('order_id', '=', orderId)
       .executeTakeFirstOrThrow()
-    if (status !== 'authorized' || run.closed_at !== null) return { kind: 'refused' }
+    if (order?.status !== 'authorized' || run.closed_at !== null) return { kind: 'refused' }
     const usedAfter = (run.used ?? 0) + line.amount
     if (usedAfter > usedMax) return { kind: 'too_much' }
     const recorded = await tx
@@ -129,8 +131,8 @@ export function closeRun(
   nextLookMs: number,
 ): Promise<boolean> {
   return transaction(db, async (tx) => {
-    const status = await lockOrder(tx, tenantId, orderId)
-    if (status !== 'authorized' && !isOpen(status)) return false
+    const order = await lockOrder(tx, tenantId, orderId)
+    if (order === null || (order.status !== 'authorized' && !isOpen(order.status))) return false
     const closed = await tx
       .updateTable('runs')
       .set({
@@ -144,14 +146,7 @@ export function closeRun(
       .where('closed_at', 'is', null)
       .executeTakeFirst()
     if (closed.numUpdatedRows === 0n) return false
-    if (isOpen(status)) {
-      await tx
-        .updateTable('orders')
-        .set({ cancel_requested_at: sql`coalesce(cancel_requested_at, now())` })
-        .where('tenant_id', '=', tenantId)
-        .where('order_id', '=', orderId)
-        .execute()
-    }
+    if (isOpen(order.status)) await requestCancel(tx, tenantId, orderId)
     return true
   })
 }
@@ -197,15 +192,4 @@ export async function claimDueRuns(
     [limits.firstMs, limits.atMost],
   )
   return rows.map((row) => ({ tenantId: row.tenant_id, orderId: row.order_id }))
-}
-
-async function lockOrder(tx: Transaction<Tables>, tenantId: string, orderId: string): Promise<OrderStatus> {
-  const { status } = await tx
-    .selectFrom('orders')
-    .select('status')
-    .where('tenant_id', '=', tenantId)
-    .where('order_id', '=', orderId)
-    .forNoKeyUpdate()
-    .executeTakeFirstOrThrow()
-  return status
 }

@@ -329,11 +329,6 @@ async function cancelAtTheProvider(intentId: string): Promise<void> {
 
 /** What the ledger says of the run's order: kind and amount. */
 async function transfersOf({ json }: Reply): Promise<[string, number][]> {
-  const rows = await scene.db
-    .selectFrom('ledger_transfers')
-    .select(['kind', 'amount'])
-    .where('order_id', '=', json.order_id)
-    .orderBy('kind')
-    .execute()
-  return rows.map(({ kind, amount }) => [kind, amount])
+  const { data } = (await scene.backend.get(`/v1/ledger/transfers?order_id=${json.order_id}`)).json
+  return data.map(({ kind, amount }: { kind: string; amount: number }) => [kind, amount]).sort()
 }

@@ -142,6 +142,25 @@ describe('a hold for a run', () => {
     ])
   })
 
+  it('is never placed again, also where its stored answer is gone', async () => {
+    const key = newKey()
+    const { json } = await startRun(scene.backend, key)
+    await scene.db
+      .updateTable('attempts')
+      .set({ digest: null, digest_tags: null, response_status: null, response_body: null, swept_at: new Date() })
+      .where('key', '=', key)
+      .execute()
+    const late = await startRun(scene.backend, key)
+    expect(late.status).toBe(409)
+    expect(late.json).toMatchObject({
+      code: 'idempotency_key_expired',
+      run_id: json.id,
+      order_id: json.order_id,
+      new_key_safe: false,
+    })
+    expect(await scene.books.paymentsFor(key)).toHaveLength(1)
+  })
+
   it('is known to its own tenant alone', async () => {
     const key = newKey()
     const { json } = await startRun(scene.backend, key)
