@@ -1,10 +1,17 @@
-/** The service as its own process for a benchmark, charging at a provider that answers at once. */
+/** The service as a process of its own that ends with whoever started it. `PROVIDER=simulator` charges through the SDK,
+ * otherwise at a provider that answers from within this process after `PROVIDER_DELAY_MS`. */
 import { startService } from '../../src/service.ts'
 import { instantProvider } from './instant-provider.ts'
 
-const service = await startService(process.env, { provider: instantProvider(Number(process.env.PROVIDER_DELAY_MS ?? 0)) })
-process.send?.({ url: service.url })
-process.on('message', (message) => {
-  if (message === 'cpu') process.send?.({ cpu: process.cpuUsage() })
-  if (message === 'stop') void service.stop().then(() => process.exit(0))
-})
+const service = await startService(
+  process.env,
+  process.env.PROVIDER === 'simulator' ? {} : { provider: instantProvider(Number(process.env.PROVIDER_DELAY_MS ?? 0)) },
+)
+process.send?.({ url: service.url ?? null })
+
+async function stop(): Promise<void> {
+  await service.stop()
+  process.exit(0)
+}
+process.once('SIGTERM', () => void stop())
+process.on('disconnect', () => process.exit(1))

@@ -21,6 +21,8 @@ export type TcpProxy = {
   /** Lets the next request that contains `request` through, keeps the answer from the client, and when the answer
    * contains `answer` resets the connection: the server has done it, the client cannot know. Resolves then. */
   loseAnswer(request: string, answer?: string): Promise<void>
+  /** New connections go to the host and port of another URL; present ones stay. */
+  target(url: string): void
   close(): Promise<void>
 }
 
@@ -29,7 +31,7 @@ type Pair = { client: Socket; server: Socket; losing?: { loss: Loss; received: s
 
 /** Starts a proxy on 127.0.0.1 for the host and port of `target`, a URL. */
 export async function startProxy(target: string): Promise<TcpProxy> {
-  const { hostname, port: targetPort } = new URL(target)
+  let to = new URL(target)
   const pairs = new Set<Pair>()
   let silent = false
   let loss: Loss | undefined
@@ -48,7 +50,7 @@ export async function startProxy(target: string): Promise<TcpProxy> {
   }
 
   const listener = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
-    const server = connect({ host: hostname, port: Number(targetPort), allowHalfOpen: true, noDelay: true })
+    const server = connect({ host: to.hostname, port: Number(to.port), allowHalfOpen: true, noDelay: true })
     const pair: Pair = { client, server }
     pairs.add(pair)
     client.on('data', (chunk) => {
@@ -122,6 +124,9 @@ export async function startProxy(target: string): Promise<TcpProxy> {
       new Promise<void>((done) => {
         loss = { request, answer, done }
       }),
+    target(url) {
+      to = new URL(url)
+    },
     async close() {
       listener.close()
       for (const pair of [...pairs]) cut(pair)

@@ -1,0 +1,53 @@
+/** What is used here of autocannon, which comes without types. */
+declare module 'autocannon' {
+  import type { EventEmitter } from 'node:events'
+
+  interface Request {
+    method?: string
+    path?: string
+    headers?: Record<string, string>
+    body?: string
+    /** Called before each send. */
+    setupRequest?(request: Request): Request
+    onResponse?(status: number, body: string, context: unknown, headers: Record<string, string>): void
+  }
+
+  interface Client extends EventEmitter {
+    setRequests(requests: Request[]): void
+    // Not part of the documented interface; see load/support/connections.ts.
+    conn?: unknown
+    opts: { port: number | string }
+    parser: { type: string; reinitialize(type: string): void }
+    destroyed: boolean
+    _connect(): void
+    _destroyConnection(): void
+  }
+
+  interface Options extends Request {
+    url: string | string[]
+    connections: number
+    /** s */
+    duration: number
+    /** s */
+    timeout?: number
+    /** Requests a second, over all connections. */
+    overallRate?: number
+    /** Replaces `[<id>]` in path, headers and body by a fresh id. */
+    idReplacement?: boolean
+    setupClient?(client: Client): void
+  }
+
+  interface Result {
+    /** s, as it turned out. */
+    duration: number
+    errors: number
+    timeouts: number
+    non2xx: number
+    '2xx': number
+    /** ms */
+    latency: { p50: number; p99: number; p99_9: number; average: number; max: number }
+    statusCodeStats: Record<string, { count: number }>
+  }
+
+  export default function autocannon(options: Options): Promise<Result>
+}
