@@ -10,7 +10,7 @@ const charges = { method: 'POST', path: '/v1/payment_intents' } as const
 let scene: Scene
 beforeAll(async () => {
   scene = await startScene({
-    settings: { PROVIDER_TIMEOUT_MS: '1000', CHECKOUT_BUDGET_MS: '1500', RECONCILE_AFTER_MS: '50' },
+    settings: { PROVIDER_TIMEOUT_MS: '900', CHECKOUT_BUDGET_MS: '3000', RECONCILE_AFTER_MS: '50' },
   })
 })
 afterEach(async () => {
