@@ -188,8 +188,6 @@ export async function deleteEvents(
           .limit(atMost)
           .forUpdate()
           .skipLocked()
-          .forUpdate()
-          .skipLocked()
           .$asTuple('provider', 'event_id'),
       ),
     )
