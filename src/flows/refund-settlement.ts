@@ -95,8 +95,15 @@ function inDoubt(deps: Deps, refund: Refund, reason: string, context: RefundCont
     to: 'pending',
     doubt: reason,
     attemptState: 'open',
-    ...(refund.asks === 0 ? { askInMs: deps.config.reconcileAfterMs } : {}),
+    // Its lease had put the next ask off.
+    askInMs: Math.min(deps.config.reconcileAfterMs * 2 ** Math.min(refund.asks, 20), askAgainMsMax) * jitter(),
   }
+}
+
+const askAgainMsMax = 15 * 60_000
+
+function jitter(): number {
+  return 0.75 + Math.random() / 2
 }
 
 function guard({ leaseToken, wasSent }: RefundContext): Pick<RefundChange, 'leaseToken' | 'sendsHaveEnded'> {
