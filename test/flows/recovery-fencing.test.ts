@@ -14,17 +14,21 @@ const charges = { method: 'POST', path: '/v1/payment_intents' } as const
 let scene: Scene
 let deps: Deps
 let first: ServiceProcess
+let other: ServiceProcess
 beforeAll(async () => {
   scene = await startScene()
   deps = scene.service.deps
-  first = await startServiceProcess(scene.env({ LOG_LEVEL: 'info' }))
+  ;[first, other] = await Promise.all([
+    startServiceProcess(scene.env({ LOG_LEVEL: 'info' })),
+    startServiceProcess(scene.env()),
+  ])
 })
 afterEach(async () => {
   await scene.books.noFaults()
   await expectBooksInOrder(scene)
 })
 afterAll(async () => {
-  await first.stop()
+  await Promise.all([first.stop(), other.stop()])
   await scene.stop()
 })
 
@@ -89,85 +93,62 @@ describe('a first owner that froze past its lease', () => {
 
   it('with nothing but doubt to tell, while another works on it: the lease stays where it is', async () => {
     const key = newKey()
-    const other = await startServiceProcess(scene.env())
-    try {
-      await scene.books.fault({ ...charges, fault: 'error_after', times: 1 })
-      await first.arm({ 'settle.deciding_needs_reconcile': { do: 'pause' } })
-      const frozen = first.shop.checkout(key)
-      await pausedAt('settle.deciding_needs_reconcile')
-      await endLease(scene.db, key)
-      await other.arm({ 'recovery.sending': { do: 'pause' } })
-      const repeat = other.shop.checkout(key)
-      await other.reached('recovery.sending')
-      const before = await attemptOf(key)
-      first.resume('settle.deciding_needs_reconcile')
-      expect(await frozen).toMatchObject({ status: 409, json: { code: 'idempotency_key_in_progress' } })
-      expect(await attemptOf(key)).toEqual(before)
-      expect(await transitionsOf(key)).toEqual([])
-      other.resume('recovery.sending')
-      // The provider replays its stored failure; only a look-up tells.
-      expect((await repeat).status).toBe(202)
-      await makeDue(scene.db, key)
-      expect((await scene.shop.checkout(key)).status).toBe(201)
-    } finally {
-      await other.stop()
-    }
+    await scene.books.fault({ ...charges, fault: 'error_after', times: 1 })
+    await first.arm({ 'settle.deciding_needs_reconcile': { do: 'pause' } })
+    const frozen = first.shop.checkout(key)
+    await pausedAt('settle.deciding_needs_reconcile')
+    await endLease(scene.db, key)
+    await other.arm({ 'recovery.sending': { do: 'pause' } })
+    const repeat = other.shop.checkout(key)
+    await pausedAt('recovery.sending', other)
+    const before = await attemptOf(key)
+    first.resume('settle.deciding_needs_reconcile')
+    expect(await frozen).toMatchObject({ status: 409, json: { code: 'idempotency_key_in_progress' } })
+    expect(await attemptOf(key)).toEqual(before)
+    expect(await transitionsOf(key)).toEqual([])
+    other.resume('recovery.sending')
+    // The provider replays its stored failure; only a look-up tells.
+    expect((await repeat).status).toBe(202)
+    await makeDue(scene.db, key)
+    expect((await scene.shop.checkout(key)).status).toBe(201)
   })
-
-  /** The n-th pause there, counted over all tests. */
-  const pauses = new Map<string, number>()
-  async function pausedAt(point: string): Promise<void> {
-    const times = (pauses.get(point) ?? 0) + 1
-    pauses.set(point, times)
-    await first.reached(point, times)
-  }
 })
 
 describe('a cancel', () => {
   it('that comes while a repeat is about to send waits for what becomes of it', async () => {
     const key = newKey()
-    const other = await startServiceProcess(scene.env())
-    try {
-      await scene.books.fault({ ...charges, fault: 'rate_limit', times: 1 })
-      expect((await scene.shop.checkout(key)).status).toBe(503)
-      await other.arm({ 'recovery.sending': { do: 'pause' } })
-      const repeat = other.shop.checkout(key)
-      await other.reached('recovery.sending')
-      const cancel = scene.shop.post(`/v1/checkouts/${key}/cancel`)
-      other.resume('recovery.sending')
-      expect((await repeat).status).toBe(201)
-      expect(await cancel).toMatchObject({ status: 409, json: { code: 'checkout_already_settled' } })
-    } finally {
-      await other.stop()
-    }
+    await scene.books.fault({ ...charges, fault: 'rate_limit', times: 1 })
+    expect((await scene.shop.checkout(key)).status).toBe(503)
+    await other.arm({ 'recovery.sending': { do: 'pause' } })
+    const repeat = other.shop.checkout(key)
+    await pausedAt('recovery.sending', other)
+    const cancel = scene.shop.post(`/v1/checkouts/${key}/cancel`)
+    other.resume('recovery.sending')
+    expect((await repeat).status).toBe(201)
+    expect(await cancel).toMatchObject({ status: 409, json: { code: 'checkout_already_settled' } })
   })
 
   it('that comes between reading and taking over an order keeps it from being sent', async () => {
     const key = newKey()
-    const other = await startServiceProcess(scene.env())
-    try {
-      await scene.books.fault({ ...charges, fault: 'error_before', times: 1 })
-      expect((await scene.shop.checkout(key)).status).toBe(202)
-      await other.arm({ 'recovery.taking_over': { do: 'pause' } })
-      await makeDue(scene.db, key)
-      const repeat = other.shop.checkout(key)
-      await other.reached('recovery.taking_over')
-      expect((await scene.shop.post(`/v1/checkouts/${key}/cancel`)).status).toBe(202)
-      const requests = await requestsUnder(key)
-      other.resume('recovery.taking_over')
-      expect((await repeat).status).toBe(202)
-      expect(await requestsUnder(key)).toBe(requests)
-    } finally {
-      await other.stop()
-    }
+    await scene.books.fault({ ...charges, fault: 'error_before', times: 1 })
+    expect((await scene.shop.checkout(key)).status).toBe(202)
+    await other.arm({ 'recovery.taking_over': { do: 'pause' } })
+    await makeDue(scene.db, key)
+    const repeat = other.shop.checkout(key)
+    await pausedAt('recovery.taking_over', other)
+    expect((await scene.shop.post(`/v1/checkouts/${key}/cancel`)).status).toBe(202)
+    const requests = await requestsUnder(key)
+    other.resume('recovery.taking_over')
+    expect((await repeat).status).toBe(202)
+    expect(await requestsUnder(key)).toBe(requests)
     await endDoubt(key)
   })
 })
 
 describe('all at once on one order, many rounds', () => {
   it('recovery of two processes, repeats and a cancel: one transition to its end, and every client is told of it', async () => {
-    const other = await scene.start()
-    const shops = [scene.shop, scene.shop.at(other.url)]
+    const second = await scene.start()
+    const shops = [scene.shop, scene.shop.at(second.url)]
     for (let round = 0; round < 12; round++) {
       const key = newKey()
       const overrides = round % 3 === 2 ? { payment_method: 'pm_card_threeDSecure2Required' } : {}
@@ -179,7 +160,7 @@ describe('all at once on one order, many rounds', () => {
       await makeDue(scene.db, key)
       const replies = await Promise.all<Reply | number>([
         recoverOrders(deps),
-        recoverOrders(other.deps),
+        recoverOrders(second.deps),
         ...shops.map((shop) => shop.checkout(key, cart(overrides))),
         ...shops.map((shop) => shop.post(`/v1/checkouts/${key}/cancel`)),
       ])
@@ -213,6 +194,16 @@ async function endDoubt(key: string): Promise<void> {
     { what: 'the order to end' },
   )
 }
+
+/** Resolves when the process has paused there once more, counted over all tests. */
+async function pausedAt(point: string, process: ServiceProcess = first): Promise<void> {
+  const counted = pauses.get(process) ?? new Map<string, number>()
+  pauses.set(process, counted)
+  const times = (counted.get(point) ?? 0) + 1
+  counted.set(point, times)
+  await process.reached(point, times)
+}
+const pauses = new Map<ServiceProcess, Map<string, number>>()
 
 async function attemptOf(key: string) {
   return scene.db.selectFrom('attempts').selectAll().where('key', '=', key).executeTakeFirstOrThrow()
