@@ -6,8 +6,10 @@ const accounts = {
   capture: { debit: 'provider_balance', credit: 'sales' },
   /** Money that arrived for an order that had ended unpaid. Business id: the payment. */
   late_capture: { debit: 'provider_balance', credit: 'late_payments' },
-  /** The same given back. Business id: the payment. */
+  /** The same given back. Business id: the payment, numbered where it had to be given back again. */
   late_refund: { debit: 'late_payments', credit: 'provider_balance' },
+  /** Such a refund that failed after it was booked. Business id: likewise. */
+  late_refund_reversal: { debit: 'provider_balance', credit: 'late_payments' },
   /** Money that does not match its order. Business id: the payment. */
   mismatch: { debit: 'provider_balance', credit: 'suspense' },
   /** A person has decided about such money: it leaves suspense, and is booked again as what it is. Business id: the payment. */

@@ -18,6 +18,7 @@ import type { ProviderCall, ProviderPayment } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { transaction } from '../runtime/database.ts'
 import { type EventEnd, endEvent, readEvent, type StoredEvent } from '../store/inbox.ts'
+import { lookAtLateRefund } from '../store/late-money.ts'
 import { claimAsk, learnPayment, readOrder, recordCalls, recordFacts } from '../store/orders.ts'
 import { applyDispute } from './disputes.ts'
 import { askAboutPayment, type Found, findOrder, type Told } from './event-order.ts'
@@ -254,6 +255,12 @@ async function applyMovement(
     if (isOpen(order.status)) throw new JobFailure('order_open')
   } else if (told !== null) {
     await recordCalls(deps.db, order.tenant_id, order.order_id, told.calls)
+  }
+  if (subject === 'refund' && event.status === 'failed' && event.intent_id !== null) {
+    // Late money that was given back and has come back.
+    const looked = await lookAtLateRefund(deps.db, order, event.intent_id)
+    if (looked === 'running') throw new JobFailure('late_refund_running')
+    if (looked === 'queued') return done(order, 'late_refund_failed')
   }
   // Of a payment that the order does not live on; whoever gives it back keeps the books of that.
   if (event.intent_id !== order.intent_id) return done(order, 'other_payment')

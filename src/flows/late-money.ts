@@ -1,12 +1,13 @@
 /**
  * Gives back money that arrived for an order which does not wait for it: once, keyed by the payment.
  *
- *   booked already?    the ledger keeps it for good, longer than the provider keeps keys
- *   made already?      the payment's refunds at the provider, ours and those made in its dashboard
- *   refund the rest    under a key made from the payment's id
- *   book               with the job's end, once the provider says that it has succeeded
+ *   list      the payment's refunds at the provider: ours, and those made in its dashboard
+ *   unbook    what was booked as given back and has come back since
+ *   refund    the rest, under a key made from the payment's id
+ *   book      with the job's end, once the provider says that it has succeeded
  *
- * More than was paid can never go back: what is asked for is all of it, and the provider refuses the rest.
+ * However often it runs, more than was paid can never go back: what is asked for is all that is left, and the provider
+ * refuses more.
  */
 import type { Deps } from '../deps.ts'
 import type { Order } from '../domain/order.ts'
@@ -14,7 +15,7 @@ import { transfer } from '../domain/posting.ts'
 import type { ProviderCall, ProviderRefund, RefundOutcome } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { transaction } from '../runtime/database.ts'
-import { bookLateRefund, flagOrder, lateRefundIsBooked } from '../store/late-money.ts'
+import { bookLate, flagOrder, lateBalance } from '../store/late-money.ts'
 import { recordCalls } from '../store/orders.ts'
 import { needConfigured, orderOf } from './closing.ts'
 import { amountOf, type JobEnd, JobFailure, type JobRun, textOf } from './job-run.ts'
@@ -24,22 +25,19 @@ import { ask, targetOf } from './provider-calls.ts'
 const lookAgainMs = 10 * 60_000
 
 /** What marks a refund at the provider as ours for this payment. */
-export function lateRefundMark(intentId: string): string {
+function lateRefundMark(intentId: string): string {
   return `late:${intentId}`
 }
 
 /** Job `refund_late_payment`; its business id is the payment, its payload what arrived. */
 export async function refundLatePayment(deps: Deps, run: JobRun): Promise<JobEnd> {
   const { job } = run
-  const intentId = job.businessId
-  const amount = amountOf(job, 'amount')
+  const payment = { intentId: job.businessId, amount: amountOf(job, 'amount'), currency: textOf(job, 'currency') }
   const order = await orderOf(deps, job.tenantId, textOf(job, 'order_id'))
-  if (await lateRefundIsBooked(deps.db, job.tenantId, intentId)) return 'done'
   await needConfigured(deps, order)
-
   const calls: ProviderCall[] = []
   try {
-    const status = await refundAll(deps, run, order, { intentId, amount, currency: textOf(job, 'currency') }, calls)
+    const status = await refundAll(deps, run, order, payment, calls)
     await checkpoint('late_money.asked')
     if (status === 'pending') return { later: 'refund_pending', inMs: lookAgainMs }
   } catch (error) {
@@ -48,11 +46,33 @@ export async function refundLatePayment(deps: Deps, run: JobRun): Promise<JobEnd
   } finally {
     await recordCalls(deps.db, order.tenant_id, order.order_id, calls)
   }
+  const { returned, reversals } = await lateBalance(deps.db, order, payment.intentId)
+  const missing = payment.amount - returned
+  if (missing <= 0) return 'done'
   await transaction(deps.db, async (tx) => {
-    await bookLateRefund(tx, order, transfer('late_refund', intentId, amount, textOf(job, 'currency')))
+    await bookLate(tx, order, transfer('late_refund', numbered(payment.intentId, reversals), missing, payment.currency))
     await run.finish(tx)
   })
   return 'finished'
+}
+
+/** What was booked as given back and did not stay away. */
+async function unbook(
+  deps: Deps,
+  order: Order,
+  payment: LatePayment,
+  refunds: readonly ProviderRefund[],
+): Promise<void> {
+  const { intentId, currency } = payment
+  const { returned, reversals } = await lateBalance(deps.db, order, intentId)
+  const cameBack = returned - sumOf(refunds.filter(({ status }) => status !== 'failed'))
+  if (cameBack <= 0) return
+  await bookLate(deps.db, order, transfer('late_refund_reversal', numbered(intentId, reversals), cameBack, currency))
+}
+
+/** One business fact for each time: the payment's own name for the first. */
+function numbered(intentId: string, before: number): string {
+  return before === 0 ? intentId : `${intentId}:${before + 1}`
 }
 
 interface LatePayment {
@@ -67,15 +87,17 @@ async function refundAll(
   deps: Deps,
   { job, deadline }: JobRun,
   order: Order,
-  { intentId, amount, currency }: LatePayment,
+  payment: LatePayment,
   calls: ProviderCall[],
 ): Promise<'succeeded' | 'pending'> {
+  const { intentId, amount, currency } = payment
   const listed = await ask(deps, deadline, (limits) => deps.provider.listRefunds(targetOf(order), intentId, limits))
   calls.push(...listed.calls)
   if (listed.outcome.kind !== 'listed') throw failureOf(listed.outcome)
   const mark = lateRefundMark(intentId)
   const { items } = listed.outcome
   const rest = amount - sumOf(items.filter((refund) => refund.status !== 'failed'))
+  await unbook(deps, order, payment, items)
   if (rest <= 0) return items.some((refund) => refund.status === 'pending') ? 'pending' : 'succeeded'
   // The bank has sent it back. Another try would end like that, so a person finds another way.
   if (items.some((refund) => refund.metadata.refund === mark && refund.status === 'failed')) throw refundFailed()

@@ -190,6 +190,27 @@ describe('money for an order that has ended unpaid', () => {
     expect((await ledger(order)).map(({ kind }) => kind)).toEqual(['late_capture'])
   })
 
+  it('that the bank sends back long after it took it is booked as back, and shown to a person', async () => {
+    const order = await paidAfterDecline('pm_card_refundFail')
+    await work()
+    // The refund has succeeded and is booked; the notification brings the news that it failed.
+    await until(async () => {
+      await work()
+      return (await refundJob(order))?.state === 'dead'
+    })
+    expect(await refundJob(order)).toEqual({ state: 'dead', last_error: 'refund_failed' })
+    expect(await ledger(order)).toEqual([
+      ...bothLines,
+      {
+        kind: 'late_refund_reversal',
+        amount: 1250,
+        debit_account: 'provider_balance',
+        credit_account: 'late_payments',
+      },
+    ])
+    expect(await orderOf(scene.db, order.attempt_key)).toMatchObject({ reconcile_reason: 'late_refund_failed' })
+  })
+
   it('that somebody gives back in the dashboard, in part or whole, goes back no second time', async () => {
     const whole = await paidAfterDecline()
     await scene.books.control('POST', '/refunds', { payment_intent: whole.intent_id })
