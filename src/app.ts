@@ -85,6 +85,10 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
     parseJsonBody(body),
   )
+  // Some clients send an empty body in chunks and without a type where they have none to send.
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) => {
+    if (body.length > 0) throw new Problem('unsupported_media_type')
+  })
   app.setErrorHandler(async (error: Error, request, reply) => {
     const problem = problemFor(error, request)
     const tells = request.routeOptions.config.tellsNewKeySafe !== undefined
