@@ -338,7 +338,8 @@ BEGIN
     UPDATE orders o SET
         maybe_sent = o.maybe_sent OR v_state = 'running',
         last_send_before = CASE WHEN p_may_send THEN v_ends ELSE o.last_send_before END,
-        next_ask_at = greatest(o.next_ask_at, v_ends)
+        -- Found again when the lease ends, should its holder die. An order that waits is asked about at its own pauses.
+        next_ask_at = CASE WHEN o.status = 'pending' THEN greatest(o.next_ask_at, v_ends) ELSE o.next_ask_at END
       WHERE o.tenant_id = p_tenant AND o.order_id = p_order_id
       RETURNING v_state, to_jsonb(o);
 END
