@@ -47,6 +47,31 @@ export function refundable(order: { captured: number; refunded: number; disputed
   return order.captured - order.refunded - order.disputed_amount
 }
 
+/**
+ * A payment's refunds at the provider, without the entry that stands for what a capture in part let go of a hold: no money
+ * went back with that. It can be told by its amount and by being the oldest, where the list says more than the payment.
+ * Null where the two were read at different times and do not fit.
+ *
+ * `released`: what was held and not captured. `refunded`: what went back of the payment, in minor units both.
+ */
+export function withoutRelease<
+  Item extends { amount: number; status: string; createdAt: Date; metadata: { refund?: string } },
+>(items: readonly Item[], released: number, refunded: number): Item[] | null {
+  const listed = items.reduce((sum, { amount, status }) => (status === 'failed' ? sum : sum + amount), 0)
+  if (listed === refunded) return [...items]
+  if (listed - refunded !== released) return null
+  const [release] = items.filter((item) => couldBeRelease(item, released)).sort((a, b) => +a.createdAt - +b.createdAt)
+  return items.filter((item) => item !== release)
+}
+
+/** Whether it could stand for what was let go of a hold. */
+export function couldBeRelease(
+  { amount, status, metadata }: { amount: number; status: string; metadata: { refund?: string } },
+  released: number,
+): boolean {
+  return amount === released && status !== 'failed' && metadata.refund === undefined
+}
+
 export interface RefundView {
   id: string
   object: 'refund'

@@ -5,7 +5,7 @@
 import type { Deps } from '../deps.ts'
 import { newId } from '../domain/ids.ts'
 import type { Order } from '../domain/order.ts'
-import type { Refund } from '../domain/refund.ts'
+import { couldBeRelease, type Refund, withoutRelease } from '../domain/refund.ts'
 import type { ProviderEvent, ProviderRefund } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { recordCalls } from '../store/orders.ts'
@@ -52,10 +52,11 @@ export async function readProviderRefunds(deps: Deps, order: Order, actor: strin
     deps.provider.listRefunds(targetOf(order), intent_id, limits),
   )
   await recordCalls(deps.db, order.tenant_id, order.order_id, calls)
-  if (outcome.kind !== 'listed') return 'unanswered'
+  const refunds = outcome.kind === 'listed' ? await realRefunds(deps, order, intent_id, outcome.items) : null
+  if (refunds === null) return 'unanswered'
   await checkpoint('provider_refunds.listed')
   let result: NewsResult = 'nothing_new'
-  for (const refund of outcome.items) {
+  for (const refund of refunds) {
     if (refund.currency !== order.currency) {
       deps.log.error({ tenant_id: order.tenant_id, order_id: order.order_id, actor }, 'a refund has another currency')
       return 'mismatch'
@@ -63,6 +64,23 @@ export async function readProviderRefunds(deps: Deps, order: Order, actor: strin
     if (await applyListed(deps, order, refund)) result = 'applied'
   }
   return result
+}
+
+/** Without what a capture in part let go of the hold, which Stripe lists as a refund too. Null where the provider did not
+ * answer. */
+async function realRefunds(
+  deps: Deps,
+  order: Order,
+  intentId: string,
+  items: readonly ProviderRefund[],
+): Promise<readonly ProviderRefund[] | null> {
+  const released = order.total - order.captured
+  if (released === 0 || !items.some((item) => couldBeRelease(item, released))) return items
+  const { outcome, calls } = await ask(deps, deadlineFor(deps, performance.now()), (limits) =>
+    deps.provider.retrieve(targetOf(order), intentId, limits),
+  )
+  await recordCalls(deps.db, order.tenant_id, order.order_id, calls)
+  return outcome.kind === 'succeeded' ? withoutRelease(items, released, outcome.payment.amountRefunded) : null
 }
 
 /** Whether it was news. */
