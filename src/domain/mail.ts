@@ -57,26 +57,26 @@ function says(facts: MailFacts): { subject: string; paragraphs: string[] } {
       const paid = formatMinor(order.captured, order.currency)
       return {
         subject: 'Your order is paid',
-        paragraphs: [`thank you for your order. Your payment of ${paid} has been received.`, lines(facts, total)],
+        paragraphs: [`Thank you for your order. Your payment of ${paid} has been received.`, lines(facts, total)],
       }
     }
     case 'authorized':
       return {
         subject: 'We have received your order',
         paragraphs: [
-          `thank you for your order. ${total} is reserved on your card; you pay when the order goes out.`,
+          `Thank you for your order. ${total} is reserved on your card; you pay when the order goes out.`,
           lines(facts, total),
         ],
       }
     case 'payment_failed':
       return {
         subject: 'Your payment did not succeed',
-        paragraphs: [`your payment of ${total} did not succeed. Nothing was charged; you can order again.`],
+        paragraphs: [`Your payment of ${total} did not succeed. Nothing was charged; you can order again.`],
       }
     case 'canceled':
       return {
         subject: 'Your order was canceled',
-        paragraphs: [`your order over ${total} was canceled. Nothing was charged; what was reserved is free again.`],
+        paragraphs: [`Your order over ${total} was canceled. Nothing was charged; what was reserved is free again.`],
       }
     case 'refunded': {
       const amount = facts.amount === null ? 'Your money' : formatMinor(facts.amount, order.currency)

@@ -99,7 +99,7 @@ describe('the email that confirms an order', () => {
     expect(message?.text.trim().split('\r\n')).toEqual([
       'Hello Ada,',
       '',
-      'thank you for your order. Your payment of 34.00 EUR has been received.',
+      'Thank you for your order. Your payment of 34.00 EUR has been received.',
       '',
       '2 × Mug: 25.00 EUR',
       '1 × Poster: 9.00 EUR',
