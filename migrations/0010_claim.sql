@@ -53,7 +53,8 @@ BEGIN
     FROM unnest(p_items) AS i
     CROSS JOIN LATERAL (
       SELECT min(p->>'currency') AS currency, min(p->>'currency') <> max(p->>'currency') AS mixed,
-        sum((v->>'quantity')::bigint * (p->>'unit_price')::bigint)::bigint AS total,
+        -- Far above any currency's maximum, and the largest integer that JSON carries exactly.
+        least(sum((v->>'quantity')::bigint * (p->>'unit_price')::bigint), 9007199254740991)::bigint AS total,
         jsonb_agg(v->'sku' ORDER BY n) FILTER (WHERE p IS NULL) AS unknown,
         jsonb_agg(jsonb_build_object('sku', v->'sku', 'name', p->'name', 'quantity', v->'quantity',
                                      'unit_price', p->'unit_price',
