@@ -6,7 +6,7 @@ import { type Transfer, transfer } from '../domain/posting.ts'
 import type { ProviderEvent } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { changeDispute, type DisputeStep } from '../store/disputes.ts'
-import type { NewsResult } from './provider-refunds.ts'
+import { type NewsResult, onceCaptured } from './provider-refunds.ts'
 
 /** What a notification about a dispute says. */
 export type DisputeNews = Pick<ProviderEvent, 'id' | 'type' | 'disputeId' | 'status' | 'amount' | 'currency'>
@@ -15,11 +15,11 @@ export type DisputeNews = Pick<ProviderEvent, 'id' | 'type' | 'disputeId' | 'sta
  * Applies news of a dispute (`charge.dispute.created`, `.updated`, `.funds_withdrawn`, `.funds_reinstated`, `.closed`), in
  * any order and any number of times. It is taken at its word: the provider tells of disputes in no other way that we use.
  */
-export async function applyDispute(deps: Deps, order: Order, news: DisputeNews): Promise<NewsResult> {
+export async function applyDispute(deps: Deps, before: Order, news: DisputeNews): Promise<NewsResult> {
   const { disputeId, status, amount, currency } = news
   if (disputeId === null || status === null || amount === null || amount <= 0) return 'mismatch'
-  if (currency !== order.currency) return 'mismatch'
-  // Of a hold whose capture nobody has told us yet: that comes first.
+  if (currency !== before.currency) return 'mismatch'
+  const order = await onceCaptured(deps, before, news.id)
   if (order.status === 'authorized') return 'unanswered'
   await checkpoint('dispute.applying')
   const result = await changeDispute(deps.db, order, disputeId, stepFor(order, disputeId, { ...news, status, amount }))

@@ -11,6 +11,7 @@ import { checkpoint } from '../runtime/checkpoint.ts'
 import { recordCalls } from '../store/orders.ts'
 import { adoptRefund } from '../store/refund-changes.ts'
 import { readBoundRefund, readRefund } from '../store/refunds.ts'
+import { lookAtHold } from './hold-driving.ts'
 import { ask, deadlineFor, targetOf } from './provider-calls.ts'
 import { stillConfigured } from './provider-target.ts'
 import { followAdopted, settleRefund } from './refund-settlement.ts'
@@ -42,10 +43,10 @@ export async function applyProviderRefund(deps: Deps, order: Order, news: Refund
 
 /** Reads every refund of the order's payment and applies each: for `charge.refunded`, which does not name them. `actor`:
  * the event, request or operator. */
-export async function readProviderRefunds(deps: Deps, order: Order, actor: string): Promise<NewsResult> {
+export async function readProviderRefunds(deps: Deps, before: Order, actor: string): Promise<NewsResult> {
+  const order = await onceCaptured(deps, before, actor)
   if (wasNeverPaid(order)) return 'nothing_new'
   const { intent_id } = order
-  // Of a hold whose capture nobody has told us yet: that comes first.
   if (order.status !== 'paid' || intent_id === null) return 'unanswered'
   if ((await stillConfigured(deps, order)) !== true) return 'unanswered'
   const { outcome, calls } = await ask(deps, deadlineFor(deps, performance.now()), (limits) =>
@@ -64,6 +65,12 @@ export async function readProviderRefunds(deps: Deps, order: Order, actor: strin
     if (await applyListed(deps, order, refund)) result = 'applied'
   }
   return result
+}
+
+/** Money only goes back of what was captured: news of it tells that a hold has ended, where nobody has told us yet. */
+export async function onceCaptured(deps: Deps, order: Order, actor: string): Promise<Order> {
+  if (order.status !== 'authorized') return order
+  return lookAtHold(deps, order, { cause: 'notification', actor, deadline: deadlineFor(deps, performance.now()) })
 }
 
 /** Without what a capture in part let go of the hold, which Stripe lists as a refund too. Null where the provider did not

@@ -15,6 +15,7 @@ import {
   refund,
   unhurried,
 } from '../support/money-back.ts'
+import { providerCall } from '../support/notifications.ts'
 import { type Scene, startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
 
@@ -168,6 +169,30 @@ describe('a hold that ended at the provider', () => {
       .execute()
     await endHolds(deps)
     expect((await orderShown(scene, order.id)).status).toBe('canceled')
+  })
+
+  it('by a capture in the dashboard is learnt from the news of a refund or dispute of it', async () => {
+    const refunded = await held()
+    await providerCall(scene, 'POST', `payment_intents/${refunded.intent}/capture`, { amount_to_capture: '900' })
+    await scene.books.webhooks({})
+    await scene.books.control('POST', '/refunds', { payment_intent: refunded.intent, amount: 300 })
+    await until(async () => {
+      await runJobs(deps)
+      return (await orderShown(scene, refunded.id)).status === 'partially_refunded'
+    })
+    expect(await movedFor(scene, refunded.id)).toEqual({ capture: 900, refund: 300 })
+    await scene.books.webhooks({ drop: 1 })
+    const disputed = await held()
+    await providerCall(scene, 'POST', `payment_intents/${disputed.intent}/capture`)
+    await scene.books.webhooks({})
+    await scene.books.control('POST', '/disputes', { payment_intent: disputed.intent })
+    await until(async () => {
+      await runJobs(deps)
+      return (await orderShown(scene, disputed.id)).disputed
+    })
+    expect(await orderShown(scene, disputed.id)).toMatchObject({ status: 'paid', captured: 2500 })
+    expect((await capture(disputed)).json).toMatchObject({ status: 'paid' })
+    await scene.books.webhooks({ drop: 1 })
   })
 
   it('cannot be captured: the capture is refused and the order ends as the hold did', async () => {

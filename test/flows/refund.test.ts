@@ -187,6 +187,23 @@ describe('a refund', () => {
     ])
   })
 
+  it('is news of its own, however soon the next one follows', async () => {
+    const order = await place(scene)
+    const made = [
+      await refund(scene.backend, order.id, { amount: 1 }),
+      await refund(scene.backend, order.id, { amount: 1 }),
+    ]
+    const jobs = await scene.db
+      .selectFrom('jobs')
+      .select('business_id')
+      .where('topic', '=', 'order_news')
+      .where('business_id', 'like', `${order.id}:refunded:%`)
+      .execute()
+    expect(jobs.map((job) => job.business_id).sort()).toEqual(
+      made.map(({ json }) => `${order.id}:refunded:${json.id}`).sort(),
+    )
+  })
+
   it('that the provider refuses has failed, frees its part, and is answered so for good', async () => {
     await scene.books.webhooks({ drop: 1 })
     const order = await place(scene)
