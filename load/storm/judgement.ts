@@ -52,10 +52,10 @@ export async function untilCalm(
   let cutShort = 0
   for (;;) {
     const open = await openOrders(pool, tenantId)
-    onOpen(open)
+    if (open !== last) onOpen(open)
     const seconds = Math.round((Date.now() - startedMs) / 100) / 10
     if (open === 0 || seconds > limitSeconds) return { seconds, cutShort, open }
-    if (open < last) movedMs = Date.now()
+    if (open !== last) movedMs = Date.now()
     last = open
     if (mayCutShort && Date.now() - movedMs > patienceMs) {
       cutShort = Math.max(cutShort, await letTimePass(pool))

@@ -47,14 +47,15 @@ export async function letItStorm(
     ...(options.scenario === 'soak' ? [upkeep.watch(over.signal)] : []),
   ]
   const telling = setInterval(() => watcher.line(tally.progress()), 1000)
+  let seconds = 0
   try {
     await shop({ ...options, urls: stage.urls }, shoppers)
+    seconds = Math.round(tally.elapsedSeconds * 10) / 10
   } finally {
     clearInterval(telling)
     over.abort()
     await Promise.all(besides)
   }
-  const seconds = Math.round(tally.elapsedSeconds * 10) / 10
   const figures = {
     seconds,
     classes: tally.figures(seconds),

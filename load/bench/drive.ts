@@ -1,0 +1,143 @@
+/** Load of one shape on one server for a few seconds. */
+import { randomUUID } from 'node:crypto'
+import { createHistogram } from 'node:perf_hooks'
+import autocannon from 'autocannon'
+
+export interface Shape {
+  /** SKUs are bought evenly. */
+  skus: readonly string[]
+  /** Share of requests that re-post an earlier key. */
+  repeats?: number
+  /** More requests with each new key, at once. */
+  twins?: number
+  /** Post only these keys, which are settled. */
+  keys?: readonly string[]
+}
+
+export interface Run {
+  /** Per second. */
+  requests: number
+  firsts: number
+  /** Of first attempts; of all requests where there are none. ms. */
+  p50Ms: number
+  p99Ms: number
+  /** Answers other than 201, and connections that broke. */
+  failures: number
+}
+
+const shoppers = 5000
+const recentKeys = 1000
+
+export async function drive(
+  url: string,
+  shape: Shape,
+  { connections, seconds }: { connections: number; seconds: number },
+): Promise<Run> {
+  const next = poster(shape)
+  const firstMs = createHistogram()
+  const otherMs = createHistogram()
+  const result = await autocannon({
+    url,
+    connections,
+    duration: seconds,
+    timeout: 30,
+    setupClient(client) {
+      let isFirst = false
+      client.setRequests([
+        {
+          method: 'POST',
+          path: '/v1/checkouts',
+          setupRequest(request) {
+            const post = next()
+            isFirst = post.isFirst
+            return { ...request, headers: headersOf(post.key), body: post.body }
+          },
+        },
+      ])
+      // The answer comes before the next request is set up.
+      client.on('response', (_status: number, _bytes: number, ms: number) => {
+        const histogram = isFirst ? firstMs : otherMs
+        histogram.record(Math.max(1, Math.round(ms * 1000)))
+      })
+    },
+  })
+  const told = firstMs.count > 0 ? firstMs : otherMs
+  return {
+    requests: (firstMs.count + otherMs.count) / result.duration,
+    firsts: firstMs.count / result.duration,
+    p50Ms: told.percentile(50) / 1000,
+    p99Ms: told.percentile(99) / 1000,
+    failures: result.non2xx + result.errors + result.timeouts,
+  }
+}
+
+/** Posts each key once, so that it is settled. Throws where one is not. */
+export async function settleKeys(url: string, skus: readonly string[], count: number): Promise<string[]> {
+  const keys: string[] = []
+  for (let at = 0; at < count; at++) {
+    const key = randomUUID()
+    const response = await fetch(`${url}/v1/checkouts`, {
+      method: 'POST',
+      headers: headersOf(key),
+      body: bodyFor(key, skus),
+    })
+    if (response.status !== 201) throw new Error(`a checkout was answered ${response.status}: ${await response.text()}`)
+    await response.arrayBuffer()
+    keys.push(key)
+  }
+  return keys
+}
+
+interface Post {
+  key: string
+  body: string
+  isFirst: boolean
+}
+
+function poster({ skus, repeats = 0, twins = 0, keys }: Shape): () => Post {
+  if (keys !== undefined) {
+    const posts = keys.map((key): Post => ({ key, body: bodyFor(key, skus), isFirst: false }))
+    let at = 0
+    return () => posts[at++ % posts.length] as Post
+  }
+  const recent: Post[] = []
+  let twin: Post | undefined
+  let twinsLeft = 0
+  return () => {
+    if (twin !== undefined && twinsLeft > 0) {
+      twinsLeft -= 1
+      return twin
+    }
+    if (recent.length > 0 && Math.random() < repeats) {
+      return recent[Math.floor(Math.random() * recent.length)] as Post
+    }
+    const key = randomUUID()
+    const body = bodyFor(key, skus)
+    if (repeats > 0) {
+      const repeat = { key, body, isFirst: false }
+      if (recent.length < recentKeys) recent.push(repeat)
+      else recent[Math.floor(Math.random() * recentKeys)] = repeat
+    }
+    twin = { key, body, isFirst: false }
+    twinsLeft = twins
+    return { key, body, isFirst: true }
+  }
+}
+
+/** The same for the same key: a repeat has to be the same request. */
+function bodyFor(key: string, skus: readonly string[]): string {
+  const number = Number.parseInt(key.slice(0, 8), 16)
+  return JSON.stringify({
+    items: [{ sku: skus[number % skus.length], quantity: 1 }],
+    customer: { email: `shopper-${number % shoppers}@example.com`, name: 'Shopper' },
+    payment_method: 'pm_card_visa',
+  })
+}
+
+function headersOf(key: string): Record<string, string> {
+  return {
+    authorization: 'Bearer pk_test_demo',
+    'content-type': 'application/json',
+    'idempotency-key': key,
+  }
+}
