@@ -22,7 +22,7 @@ import { until } from '../support/until.ts'
 let scene: Scene
 let deps: Deps
 beforeAll(async () => {
-  scene = await startScene({ settings: { PROVIDER_TIMEOUT_MS: '300', CHECKOUT_BUDGET_MS: '1200' } })
+  scene = await startScene({ settings: { PROVIDER_TIMEOUT_MS: '1000', CHECKOUT_BUDGET_MS: '2500' } })
   deps = unhurried(scene.service)
   await scene.books.webhooks({ drop: 1 })
 })
@@ -218,7 +218,7 @@ describe.each(faults)('ending a hold through %s', (fault) => {
   it.each(['capture', 'cancel'] as const)('by %s has one outcome, in doubt until the worker has it', async (action) => {
     const order = await held()
     const end = () => (action === 'capture' ? capture(order, { amount: 1600 }) : cancel(order))
-    await scene.books.fault({ method: '*', path: `/v1/payment_intents/${order.intent}`, fault, latency_ms: 400 })
+    await scene.books.fault({ method: '*', path: `/v1/payment_intents/${order.intent}`, fault, ...slowly(fault) })
     const first = await end()
     expect([first.status, first.json.status]).toEqual([202, 'authorized'])
     expect(first.headers.get('retry-after')).not.toBeNull()
@@ -248,7 +248,7 @@ describe.each(faults)('ending a hold through %s', (fault) => {
       method: 'POST',
       path: `/v1/payment_intents/${order.intent}`,
       fault,
-      latency_ms: 400,
+      ...slowly(fault),
       times: 1,
     })
     const first = await capture(order)
@@ -263,3 +263,8 @@ describe.each(faults)('ending a hold through %s', (fault) => {
 it('leaves our books equal to the provider’s', async () => {
   await expectBooksInOrder(scene)
 })
+
+/** Longer than a call may take. */
+function slowly(fault: FaultRule['fault']): { latency_ms?: number } {
+  return fault === 'latency' ? { latency_ms: 1500 } : {}
+}

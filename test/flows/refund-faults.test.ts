@@ -21,7 +21,7 @@ import { newKey, type Scene, startScene } from '../support/scene.ts'
 let scene: Scene
 let deps: Deps
 beforeAll(async () => {
-  scene = await startScene({ settings: { PROVIDER_TIMEOUT_MS: '300', CHECKOUT_BUDGET_MS: '1200' } })
+  scene = await startScene({ settings: { PROVIDER_TIMEOUT_MS: '1000', CHECKOUT_BUDGET_MS: '2500' } })
   deps = unhurried(scene.service)
   await scene.books.webhooks({ drop: 1 })
 })
@@ -41,7 +41,7 @@ async function drive(order: Placed): Promise<void> {
 describe('a refund whose call goes wrong', () => {
   it.each(faults)('once, by %s, is made once and found', async (fault) => {
     const order = await place(scene)
-    await scene.books.fault({ method: 'POST', path: '/v1/refunds', fault, times: 1, latency_ms: 400 })
+    await scene.books.fault({ method: 'POST', path: '/v1/refunds', fault, times: 1, ...slowly(fault) })
     const key = newKey()
     const first = await refund(scene.backend, order.id, { amount: 900 }, key)
     expect([201, 202]).toContain(first.status)
@@ -63,7 +63,7 @@ describe('a refund whose call goes wrong', () => {
     'for the whole request, by %s, stays in doubt and counts as spent until the worker has read it',
     async (fault) => {
       const order = await place(scene)
-      await scene.books.fault({ method: 'POST', path: '/v1/refunds', fault, latency_ms: 400 })
+      await scene.books.fault({ method: 'POST', path: '/v1/refunds', fault, ...slowly(fault) })
       const key = newKey()
       const first = await refund(scene.backend, order.id, { amount: 2000 }, key)
       expect([first.status, first.json.status]).toEqual([202, 'pending'])
@@ -166,3 +166,8 @@ describe('a refund whose call goes wrong', () => {
     await expectBooksInOrder(scene)
   })
 })
+
+/** Longer than a call may take. */
+function slowly(fault: FaultRule['fault']): { latency_ms?: number } {
+  return fault === 'latency' ? { latency_ms: 1500 } : {}
+}
