@@ -16,6 +16,12 @@ export function newId<Prefix extends IdPrefix>(prefix: Prefix): Id<Prefix> {
   return (prefix === 'cus' ? fromUUID(randomUUID(), prefix) : typeidUnboxed(prefix)) as string as Id<Prefix>
 }
 
+/** The lower bound of the ids that are made over time from `at` on. Not for those of customers, which are random. */
+export function firstIdFrom<Prefix extends Exclude<IdPrefix, 'cus'>>(prefix: Prefix, at: Date): Id<Prefix> {
+  const ms = Math.max(0, at.getTime()).toString(16).padStart(12, '0')
+  return fromUUID(`${ms.slice(0, 8)}-${ms.slice(8)}-0000-0000-000000000000`, prefix) as string as Id<Prefix>
+}
+
 // A UUID has 128 bits and 26 digits of base 32 have 130, so the first is at most 7. i, l, o and u are no digits.
 const shapes = new Map<IdPrefix, RegExp>(
   prefixes.map((prefix) => [prefix, new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`)]),

@@ -6,6 +6,7 @@ import { refundLatePayment } from '../flows/late-money.ts'
 import { sendEmail } from '../flows/mail.ts'
 import { deliverEvent, redeliveryPauseMs } from '../flows/merchant-events.ts'
 import { spreadOrderNews } from '../flows/order-news.ts'
+import { runReport } from '../flows/reconciliation-report.ts'
 
 export type Topic = {
   /** At once in one process. */
@@ -32,4 +33,6 @@ export const topics: Readonly<Record<string, Topic>> = {
   send_email: { slots: 8, share: 4, pauseMs: forADay, run: sendEmail },
   // Merchants' servers may hang: each for as long as a delivery's time limit.
   deliver_event: { slots: 32, share: 4, pauseMs: redeliveryPauseMs, run: deliverEvent },
+  // One a process: it reads the provider's books for as long as that takes.
+  reconciliation_report: { slots: 1, share: 1, pauseMs: forADay, run: runReport },
 }

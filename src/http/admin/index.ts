@@ -7,10 +7,18 @@ import { adminEventRoutes } from './events.ts'
 import { adminJobRoutes } from './jobs.ts'
 import { adminNewsRoutes } from './news.ts'
 import { adminOrderRoutes } from './orders.ts'
+import { reportRoutes } from './reports.ts'
 
 export function adminRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const operator = admit(ring, 'admin')
-  for (const routes of [adminOrderRoutes, adminEventRoutes, adminJobRoutes, adminNewsRoutes, auditRoutes]) {
+  for (const routes of [
+    adminOrderRoutes,
+    adminEventRoutes,
+    adminJobRoutes,
+    adminNewsRoutes,
+    reportRoutes,
+    auditRoutes,
+  ]) {
     routes(app, deps, operator)
   }
 }
