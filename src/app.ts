@@ -18,7 +18,7 @@ import { ledgerRoutes } from './http/ledger.ts'
 import { meterRoutes } from './http/meters.ts'
 import { withNewKeySafe } from './http/new-key-safe.ts'
 import { orderRoutes } from './http/orders.ts'
-import { problemFor, refuseMalformedHttp, sendProblem } from './http/problems.ts'
+import { invalidRequest, problemFor, refuseMalformedHttp, sendProblem } from './http/problems.ts'
 import { refundRoutes } from './http/refunds.ts'
 import { RouteTable } from './http/route-table.ts'
 import { runRoutes } from './http/runs.ts'
@@ -52,6 +52,8 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
   app.decorateRequest('problemCode', null)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
+    // No id, cursor or filter has one, and Postgres takes none in a text.
+    if (request.url.includes('%00')) throw invalidRequest('The URL must not contain a NUL character.')
   })
   // A connection that is kept open after its last answer would hold the drain up for the whole keep-alive time.
   app.addHook('onSend', async (_request, reply) => {

@@ -124,7 +124,7 @@ describe('a look at an attempt', () => {
   })
 
   it('under what can be no key is a 404, as it is for any that is unknown', async () => {
-    for (const key of ['a b', 'a,b', '"a"', 'ü', '\0', 'k'.repeat(201)]) {
+    for (const key of ['a b', 'a,b', '"a"', 'ü', 'k'.repeat(201)]) {
       const reply = await look(key)
       expect([reply.status, reply.json.code, reply.json.new_key_safe]).toEqual([404, 'not_found', false])
       expect((await giveUp(key)).status).toBe(404)
