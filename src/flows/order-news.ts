@@ -14,7 +14,7 @@ import { checkpoint } from '../runtime/checkpoint.ts'
 import { transaction } from '../runtime/database.ts'
 import { addEmails, type NewEmail } from '../store/emails.ts'
 import type { TakenJob } from '../store/jobs.ts'
-import { addEvents, endpointIsActive, type NewEvent } from '../store/merchant-events.ts'
+import { addEvents, endpointState, type NewEvent } from '../store/merchant-events.ts'
 import { readOrders, refundAmounts, transitionsInto } from '../store/order-news.ts'
 import { type GroupRun, JobFailure, textOf } from './job-run.ts'
 
@@ -30,7 +30,8 @@ interface News {
 /** Job `order_news`. */
 export async function spreadOrderNews(deps: Deps, { tenantId, jobs, finish }: GroupRun): Promise<void> {
   const news = jobs.map(newsOf)
-  const [orders, cameFrom, amounts] = await Promise.all([
+  const [endpoint, orders, cameFrom, amounts] = await Promise.all([
+    endpointState(deps.db, tenantId),
     readOrders(deps.db, tenantId, unique(news.map(({ orderId }) => orderId))),
     transitionsInto(deps.db, tenantId, news.filter(endsUnpaid)),
     refundAmounts(deps.db, tenantId, unique(news.flatMap(({ refundId }) => refundId ?? []))),
@@ -42,13 +43,13 @@ export async function spreadOrderNews(deps: Deps, { tenantId, jobs, finish }: Gr
     const amount = each.refundId === null ? null : needed(amounts.get(each.refundId), 'refund_missing')
     const from = cameFrom.get(`${each.orderId}:${each.status}`) ?? null
     if (mailKindFor(order, each.status, from) !== null) emails.push(emailOf(deps, each, amount))
-    events.push(eventOf(each, order, amount))
+    // Who wants no events gets none later either; those that come while an endpoint is disabled are kept.
+    if (endpoint !== 'none') events.push(eventOf(each, order, amount))
   }
   await checkpoint('order_news.read')
   await transaction(deps.db, async (tx) => {
     await addEmails(tx, tenantId, emails)
-    // An event is kept in any case, but without an endpoint there is nowhere to deliver it to.
-    await addEvents(tx, tenantId, events, await endpointIsActive(tx, tenantId))
+    await addEvents(tx, tenantId, events, endpoint === 'enabled')
     await checkpoint('order_news.written')
     await finish(tx)
   })

@@ -66,13 +66,15 @@ export async function addEvents(
   )
 }
 
-export async function endpointIsActive(db: Kysely<Tables>, tenantId: string): Promise<boolean> {
+/** Whether the tenant has an endpoint, and events are delivered there. */
+export async function endpointState(db: Kysely<Tables>, tenantId: string): Promise<'none' | 'enabled' | 'disabled'> {
   const row = await db
     .selectFrom('webhook_endpoints')
     .select('disabled_at')
     .where('tenant_id', '=', tenantId)
     .executeTakeFirst()
-  return row !== undefined && row.disabled_at === null
+  if (row === undefined) return 'none'
+  return row.disabled_at === null ? 'enabled' : 'disabled'
 }
 
 export async function readEndpoint(db: Kysely<Tables>, tenantId: string): Promise<Endpoint | null> {

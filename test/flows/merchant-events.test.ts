@@ -218,13 +218,20 @@ describe('an event for the merchant', () => {
     expect(await deliveryJob()).toMatchObject({ state: 'done' })
   })
 
-  it('is kept but delivered nowhere for a tenant without an endpoint', async () => {
+  it('is made for nobody where a tenant has no endpoint, and kept where it is disabled', async () => {
     await scene.backend.delete(endpoint)
     const { id } = await order()
     await work()
     expect(merchant.received).toEqual([])
-    const events = await scene.db.selectFrom('merchant_events').select('type').where('order_id', '=', id).execute()
-    expect(events).toEqual([{ type: 'order.paid' }])
+    const events = (orderId: string) =>
+      scene.db.selectFrom('merchant_events').select('type').where('order_id', '=', orderId).execute()
+    expect(await events(id)).toEqual([])
+    await scene.backend.put(endpoint, { url: merchant.url })
+    await scene.db.updateTable('webhook_endpoints').set({ disabled_at: new Date(), disabled_reason: 'gone' }).execute()
+    const second = (await order()).id
+    await work()
+    expect(merchant.received).toEqual([])
+    expect(await events(second)).toEqual([{ type: 'order.paid' }])
   })
 })
 
