@@ -9,6 +9,7 @@ import { runJobs } from '../../src/workers/run-jobs.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { cart } from '../support/client.ts'
 import { deliver, type Notification, notification, providerCall, providerObject } from '../support/notifications.ts'
+import { activeRun, finalize, use } from '../support/runs.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
 
@@ -303,6 +304,23 @@ describe('a hold', () => {
     await tell(await about('payment_intent.canceled', intent))
     expect((await orderRow(order)).status).toBe('canceled')
     expect(await stock('poster')).toBe(before)
+  })
+})
+
+describe('the end of a metered run', () => {
+  it('that its notification tells before the slow capture answers: captured once, the excess unbilled once', async () => {
+    await scene.backend.put('/v1/meters/cents', { price: 1, per: 1, currency: 'EUR' })
+    const runId = await activeRun(scene.backend)
+    await use(scene.backend, runId, 'cents', 1700)
+    const answered = stopAt('hold.asked')
+    const reply = finalize(scene.backend, runId)
+    await answered.reached
+    const { order_id: order } = (await scene.backend.get(`/v1/runs/${runId}`)).json
+    await tell(await about('payment_intent.succeeded', (await orderRow(order)).intent_id as string))
+    expect((await story(order)).at(-1)).toBe('authorized paid notification')
+    answered.go()
+    expect((await reply).json).toMatchObject({ status: 'finalized', captured: 1000, used_amount: 1700 })
+    expect((await transfers(order)).sort()).toEqual(['capture 1000', 'unbilled 700'])
   })
 })
 
