@@ -83,9 +83,9 @@ async function comeToAnEnd(model: Model): Promise<void> {
       await stage.endLeases()
       await stage.recover()
       await stage.runJobs()
-      return (await stage.openOrders()).length === 0
+      return stage.isAtRest()
     },
-    { what: 'no order to be open' },
+    { what: 'nothing to be open' },
   )
   await stage.runJobs()
 }

@@ -2,8 +2,10 @@
  * What may happen to the service. A command draws what it does from the random numbers alone, so that a seed repeats it,
  * and tells the model what it has seen. Further kinds of events are further entries of `commands`.
  */
+
 import type { FaultRule } from '../support/books.ts'
 import { cart, type Reply } from '../support/client.ts'
+import { backOffice } from './back-office.ts'
 import type { Model, Variant } from './model.ts'
 import type { Random } from './random.ts'
 import { Stage } from './stage.ts'
@@ -14,7 +16,7 @@ export interface Step {
   run(stage: Stage, model: Model): Promise<void>
 }
 
-interface Command {
+export interface Command {
   weight: number
   draw(random: Random): Step
 }
@@ -77,7 +79,7 @@ const deaths = [
   'cancel.requested',
 ]
 
-export const commands: readonly Command[] = [
+const customers: readonly Command[] = [
   { weight: 10, draw: (random) => alone(drawRequest(random)) },
   {
     weight: 6,
@@ -187,6 +189,8 @@ export const commands: readonly Command[] = [
   },
 ]
 
+export const commands: readonly Command[] = [...customers, ...backOffice(drawKey)]
+
 interface Request {
   key: string
   /** Undefined: the customer gives up. */
@@ -202,7 +206,11 @@ function drawRequest(random: Random): Request & { variant: Variant } {
   return { key: `key-${number}`, variant, shop: random.integer(0, Stage.shops - 1) }
 }
 
-function drawCancel(random: Random, key = `key-${random.integer(1, keyCount)}`): Request {
+function drawKey(random: Random): string {
+  return `key-${random.integer(1, keyCount)}`
+}
+
+function drawCancel(random: Random, key = drawKey(random)): Request {
   return { key, shop: random.integer(0, Stage.shops - 1) }
 }
 
@@ -217,7 +225,7 @@ function drawFault(random: Random): FaultRule {
   ] as const satisfies FaultRule['fault'][])
   return {
     method: random.pick(['POST', 'POST', 'GET', '*']),
-    path: '/v1/payment_intents',
+    path: random.pick(['/v1/payment_intents', '/v1/payment_intents', '/v1/refunds', '/v1']),
     fault,
     probability: random.pick([0.3, 0.6, 1]),
     // Neither outlives a step by more than its own answer.

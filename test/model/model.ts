@@ -27,6 +27,12 @@ interface Attempt {
   /** The answer that was given for good. */
   end?: { status: number; text: string }
   gaveUp: boolean
+  /** What a person has asked it to be. */
+  decided: Set<'paid' | 'payment_failed' | 'canceled'>
+  /** The shop captures or lets go. */
+  holdEnds: boolean
+  /** Minor units, more where the rest was asked for; what has gone back is at most this. */
+  refundsAsked: number
   acted: Set<'succeed' | 'fail'>
   timePassed: boolean
   /** A fault or a crash may have met it. */
@@ -53,7 +59,15 @@ export class Model {
   attempt(key: string): Attempt {
     let attempt = this.#attempts.get(key)
     if (attempt === undefined) {
-      attempt = { gaveUp: false, acted: new Set(), timePassed: false, disturbed: false }
+      attempt = {
+        gaveUp: false,
+        decided: new Set(),
+        holdEnds: false,
+        refundsAsked: 0,
+        acted: new Set(),
+        timePassed: false,
+        disturbed: false,
+      }
       this.#attempts.set(key, attempt)
     }
     return attempt
@@ -123,7 +137,7 @@ export class Model {
         return
       case 'checkout_canceled':
         owns(reply.json.order_id)
-        must(attempt.gaveUp || attempt.timePassed, 'canceled by nobody')
+        must(mayBeCanceled(attempt), 'canceled by nobody')
         must(reply.json.new_key_safe === true, 'not safe')
         ended()
         return
@@ -172,7 +186,13 @@ export class Model {
       if (charged.length > 1) say('charged twice')
       if (attempt.owner !== undefined && charged.some(({ amount }) => amount !== attempt.owner?.total))
         say('another amount')
-      if (attempt.end?.status === 201 && kept + held !== attempt.owner?.total) say('told as paid, without the money')
+      const refunded = ours.reduce((sum, payment) => sum + refundedOf(payment), 0)
+      if (attempt.end?.status === 201) {
+        const { total = 0 } = attempt.owner ?? {}
+        const least = attempt.holdEnds ? 0 : total - attempt.refundsAsked
+        if (kept + held > total || kept + held < least) say('told as paid, without the money')
+        if (refunded > attempt.refundsAsked) say('more has gone back than was asked for')
+      }
       if (attempt.end !== undefined && attempt.end.status !== 201 && kept + held > 0)
         say('told as safe, with money kept')
     }
@@ -182,15 +202,18 @@ export class Model {
   mayEndAs(key: string, status: string): boolean {
     const attempt = this.attempt(key)
     if (attempt.owner === undefined) return true
-    if (status === 'canceled') return attempt.gaveUp || attempt.timePassed
+    if (status === 'canceled') return mayBeCanceled(attempt) || attempt.holdEnds
     if (status === 'payment_failed') return mayBeDeclined(attempt.owner, attempt)
-    return mayBePaid(attempt.owner, attempt) && status === (attempt.owner.hold ? 'authorized' : 'paid')
+    const paid = attempt.owner.hold && !attempt.holdEnds ? 'authorized' : 'paid'
+    return (
+      mayBePaid(attempt.owner, attempt) && (status === paid || (status === 'authorized' && attempt.owner.hold === true))
+    )
   }
 
   /** An attempt that nothing has disturbed ends as its card says, and no other way. */
   mustEndAs(key: string): string | undefined {
-    const { owner, gaveUp, timePassed, disturbed } = this.attempt(key)
-    if (owner === undefined || gaveUp || timePassed || disturbed) return undefined
+    const { owner, gaveUp, decided, holdEnds, timePassed, disturbed } = this.attempt(key)
+    if (owner === undefined || gaveUp || decided.size > 0 || holdEnds || timePassed || disturbed) return undefined
     if (owner.card === 'good') return owner.hold ? 'authorized' : 'paid'
     return owner.card === 'declined' ? 'payment_failed' : undefined
   }
@@ -200,8 +223,18 @@ function mayBePaid(variant: Variant, attempt: Attempt): boolean {
   return variant.card === 'good' || (variant.card !== 'declined' && attempt.acted.has('succeed'))
 }
 
+function mayBeCanceled(attempt: Attempt): boolean {
+  return (
+    attempt.gaveUp || attempt.timePassed || attempt.decided.has('canceled') || attempt.decided.has('payment_failed')
+  )
+}
+
 function mayBeDeclined(variant: Variant, attempt: Attempt): boolean {
-  return variant.card === 'declined' || (variant.card !== 'good' && attempt.acted.has('fail'))
+  return (
+    variant.card === 'declined' ||
+    (variant.card !== 'good' && attempt.acted.has('fail')) ||
+    attempt.decided.has('payment_failed')
+  )
 }
 
 function refundedOf(payment: BookedPayment): number {

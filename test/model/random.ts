@@ -25,9 +25,8 @@ export class Random {
   }
 
   pick<Item>(items: readonly Item[]): Item {
-    const item = items[this.integer(0, items.length - 1)]
-    if (item === undefined) throw new Error('nothing to pick from')
-    return item
+    if (items.length === 0) throw new Error('nothing to pick from')
+    return items[this.integer(0, items.length - 1)] as Item
   }
 
   /** One of the items, each as likely as its weight says. */

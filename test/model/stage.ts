@@ -4,8 +4,10 @@
  */
 import { sql } from 'kysely'
 import { armCheckpoints } from '../../src/runtime/checkpoint.ts'
+import { endHolds } from '../../src/workers/end-holds.ts'
 import { recoverOrders } from '../../src/workers/recover-orders.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'
+import { settleRefunds } from '../../src/workers/settle-refunds.ts'
 import { audit } from '../support/audit.ts'
 import type { FaultRule } from '../support/books.ts'
 import type { Client, Reply } from '../support/client.ts'
@@ -76,6 +78,7 @@ export class Stage {
     armCheckpoints(undefined)
     this.#crashPoint = undefined
     await this.scene.books.noFaults()
+    await this.scene.books.webhooks({})
     this.#faultsAreOn = false
     await this.#haveProcess()
   }
@@ -101,10 +104,11 @@ export class Stage {
     await this.#haveProcess()
   }
 
-  /** Recovery of the n-th service; by the clock, not by the pauses between asks. */
+  /** Everything that is open is due now, and is driven on once. */
   async recover(): Promise<void> {
+    const { deps } = this.scene.service
     await this.#makeDue()
-    while ((await recoverOrders(this.scene.service.deps)) > 0) await this.#makeDue(false)
+    for (const work of [recoverOrders, endHolds, settleRefunds]) while ((await work(deps)) > 0);
   }
 
   async runJobs(): Promise<void> {
@@ -136,12 +140,13 @@ export class Stage {
     await sql`UPDATE orders SET expires_at = least(expires_at, now())`.execute(this.scene.db)
   }
 
-  async openOrders(): Promise<{ attempt_key: string; status: string; intent_id: string | null }[]> {
-    return this.scene.db
-      .selectFrom('orders')
-      .select(['attempt_key', 'status', 'intent_id'])
-      .where('status', 'in', ['pending', 'requires_action', 'needs_reconcile'])
-      .execute()
+  /** Whether nothing is left for recovery: orders, refunds, endings of holds. */
+  async isAtRest(): Promise<boolean> {
+    const { rows } = await sql<{ open: number }>`
+      SELECT (SELECT count(*) FROM orders WHERE status IN ('pending', 'requires_action', 'needs_reconcile'))
+           + (SELECT count(*) FROM refunds WHERE status = 'pending')
+           + (SELECT count(*) FROM hold_endings WHERE ended_at IS NULL) AS open`.execute(this.scene.db)
+    return Number(rows[0]?.open) === 0
   }
 
   async endLeases(): Promise<void> {
@@ -149,6 +154,15 @@ export class Stage {
       this.scene.db,
     )
     await this.#makeDue()
+  }
+
+  async orderIdOf(key: string): Promise<string | undefined> {
+    const row = await this.scene.db
+      .selectFrom('orders')
+      .select('order_id')
+      .where('attempt_key', '=', key)
+      .executeTakeFirst()
+    return row?.order_id
   }
 
   async statusOf(key: string): Promise<string | undefined> {
@@ -170,8 +184,8 @@ export class Stage {
   async clear(): Promise<void> {
     await this.calm()
     await this.scene.books.control('POST', '/reset')
-    await this.scene.books.webhooks({ drop: 1 })
-    await sql`TRUNCATE orders, attempts, carts, order_transitions, stock_movements, provider_calls, ledger_transfers, jobs`.execute(
+    await sql`TRUNCATE orders, attempts, carts, customers, order_transitions, stock_movements, provider_calls,
+                ledger_transfers, jobs, provider_events, refunds, hold_endings, emails, merchant_events, audit_entries`.execute(
       this.scene.db,
     )
     await sql`UPDATE products SET available = CASE sku WHEN 'rare' THEN 5 ELSE 100000 END`.execute(this.scene.db)
@@ -183,9 +197,16 @@ export class Stage {
     await this.scene.stop()
   }
 
-  async #makeDue(evenOfLiveLeases = true): Promise<void> {
-    await sql`UPDATE orders SET next_ask_at = clock_timestamp() WHERE status IN ('pending', 'requires_action', 'needs_reconcile')
-              AND ${evenOfLiveLeases} AND next_ask_at > clock_timestamp()`.execute(this.scene.db)
+  async #makeDue(): Promise<void> {
+    const { db } = this.scene
+    await sql`UPDATE orders SET next_ask_at = least(next_ask_at, clock_timestamp())
+              WHERE status IN ('pending', 'requires_action', 'needs_reconcile')`.execute(db)
+    await sql`UPDATE refunds SET next_ask_at = least(next_ask_at, clock_timestamp()) WHERE status = 'pending'`.execute(
+      db,
+    )
+    await sql`UPDATE hold_endings SET next_ask_at = least(next_ask_at, clock_timestamp()) WHERE ended_at IS NULL`.execute(
+      db,
+    )
   }
 
   async #haveProcess(): Promise<void> {
