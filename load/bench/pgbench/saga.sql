@@ -1,9 +1,11 @@
 -- One group of checkouts: two statements, two commits, the service's rows. `group` is the group's size.
+-- chr(58) is a colon, which pgbench would take for a variable's.
 \set id random(1, 9000000000000000)
 \set sku random(1, 100)
+\set shopper random(1, 5000)
 WITH item AS (
   SELECT 'pgb-' || :id || '-' || n AS key, 'ord_' || :id || '_' || n AS order_id, 'bench_' || ((:sku + n) % 100 + 1) AS sku,
-    'cus_' || (:id + n) % 5000 AS customer_id, 'shopper-' || (:id + n) % 5000 || '@example.com' AS email
+    'cus_' || (:shopper + n) AS customer_id, 'shopper-' || (:shopper + n) || '@example.com' AS email
   FROM generate_series(1, :group) n
 ), locked AS (
   SELECT sku FROM products WHERE tenant_id = 'ten_demo' AND sku = ANY (ARRAY(SELECT sku FROM item)) ORDER BY sku FOR NO KEY UPDATE
@@ -50,4 +52,4 @@ WITH item AS (
   SELECT 'ten_demo', 'tra_' || order_id, 'capture', order_id, 'provider_balance', 'sales', 1000, 'EUR', order_id FROM item
 )
 INSERT INTO jobs (tenant_id, topic, business_id, payload)
-SELECT 'ten_demo', 'order_news', order_id || ':paid', jsonb_build_object('order_id', order_id, 'status', 'paid') FROM item;
+SELECT 'ten_demo', 'order_news', order_id || chr(58) || 'paid', jsonb_build_object('order_id', order_id, 'status', 'paid') FROM item;
