@@ -7,7 +7,7 @@ import { readEvent } from '../../src/store/inbox.ts'
 import { recoverOrders } from '../../src/workers/recover-orders.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
-import { cart } from '../support/client.ts'
+import { cart, keys } from '../support/client.ts'
 import { deliver, type Notification, notification, providerCall, providerObject } from '../support/notifications.ts'
 import { activeRun, finalize, use } from '../support/runs.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
@@ -427,8 +427,14 @@ describe('an event that cannot be true of its order never pays it, and is shown'
     })
     expect(await transfers(order)).toEqual(['mismatch 100'])
     expect(await event(news.id)).toMatchObject({ state: 'mismatched', reason: 'amount_mismatch' })
-    await scene.books.control('POST', '/refunds', { payment_intent: id })
-    await scene.db.deleteFrom('ledger_transfers').where('order_id', '=', order).execute()
+    const decided = await scene.admin.post(`/v1/admin/orders/${order}/decide`, {
+      outcome: 'refund_suspense',
+      reason: 'Wrong sum',
+    })
+    expect(decided.status).toBe(200)
+    await until(async () => (await runJobs(deps)) === 0)
+    const payment = (await scene.books.payments()).find((each) => each.id === id)
+    expect(payment?.refunds).toMatchObject([{ amount: 100, status: 'succeeded' }])
   })
 })
 
@@ -535,6 +541,39 @@ describe('an event that is not about an order of ours is kept without effect', (
     await tell(...events)
     for (const { id } of events)
       expect(await event(id)).toMatchObject({ state: 'foreign', reason: 'not_ours', order_id: null })
+  })
+})
+
+describe('a tenant with an account of its own', () => {
+  it('is told of its payments by events of that account; the same from any other is foreign', async () => {
+    const account = 'acct_1Connected'
+    await scene.db
+      .updateTable('tenants')
+      .set({ connected_account: account })
+      .where('tenant_id', '=', 'ten_other')
+      .execute()
+    const shop = scene.shop.withKey(keys.otherStorefront)
+    const { json } = await shop.checkout(newKey(), cart(waiting))
+    expect(json.status).toBe('requires_action')
+    const intent = json.payment.reference
+    await scene.books.act(intent, 'succeed')
+    const object = await providerCall(scene, 'GET', `payment_intents/${intent}`, {}, { 'stripe-account': account })
+    const foreign = [{}, { account: 'acct_1Other' }].map((from) =>
+      notification('payment_intent.succeeded', object, from),
+    )
+    await tell(...foreign)
+    for (const { id } of foreign) expect(await event(id)).toMatchObject({ state: 'foreign', reason: 'other_account' })
+    expect((await orderRow(json.id)).status).toBe('requires_action')
+    const news = notification('payment_intent.succeeded', object, { account })
+    await tell(news)
+    expect(await event(news.id)).toMatchObject({ state: 'done', reason: 'settled' })
+    expect((await orderRow(json.id)).status).toBe('paid')
+    // A refund at the dashboard names the payment alone; its own account knows whose that is.
+    const refund = await scene.books.control('POST', '/refunds', { payment_intent: intent, amount: 200 })
+    const refunded = notification('refund.created', refund as Record<string, unknown>, { account })
+    await tell(refunded)
+    expect(await event(refunded.id)).toMatchObject({ state: 'done', reason: 'applied', order_id: json.id })
+    expect((await orderRow(json.id)).refunded).toBe(200)
   })
 })
 
