@@ -7,6 +7,7 @@
  * that has run and the provider has answered.
  */
 import type pg from 'pg'
+import { moneyBackRules } from './audit-money-back.ts'
 
 export interface Finding {
   rule: string
@@ -39,7 +40,7 @@ export interface BookedPayment {
   metadata: { tenant?: string; order?: string }
 }
 
-interface Rule {
+export interface Rule {
   rule: string
   severity: Finding['severity']
   /** Rows of `tenant_id`, `subject`, `detail`; the tenant asked for, or null, is $1. */
@@ -58,6 +59,7 @@ const runs = `(
   FROM runs r JOIN orders o ON o.tenant_id = r.tenant_id AND o.order_id = r.order_id)`
 
 const rules: Rule[] = [
+  ...moneyBackRules,
   {
     rule: 'an order has the attempt that made it',
     severity: 'wrong',
