@@ -37,7 +37,10 @@ export async function answerKnown(
     if (attempt.state === 'settled' && attempt.answer !== null) {
       return storedAnswer(attempt.answer, attempt.objectId, true)
     }
-    if (attempt.state === 'open') return { ...(await repeat.nudge(attempt)), replayed: waited }
+    if (attempt.state === 'open') {
+      const answer = await repeat.nudge(attempt)
+      return { ...answer, replayed: answer.replayed || waited }
+    }
     const stillMs = attempt.leaseRemainingMs ?? 0
     if (attempt.state === 'running' && stillMs > 0 && attempt.leaseToken !== null) {
       const waitMs = startedMs + deps.config.idempotencyWaitMs - performance.now()
