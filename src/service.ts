@@ -41,7 +41,7 @@ export interface Service {
   stop(): Promise<void>
 }
 
-const migrations = join(import.meta.dirname, '../migrations')
+export const migrations = join(import.meta.dirname, '../migrations')
 const simulatorKey = 'sk_test_simulator'
 
 /** Rejects with `ConfigError` or a clear message about what could not be started; then nothing is left running. */
@@ -78,7 +78,21 @@ async function start(
 ): Promise<{ url: string | undefined; deps: Deps }> {
   const databaseUrl = config.databaseUrl ?? (await embedded(config, log, stops))
   await migrate(databaseUrl, migrations, log)
+  const deps = await openDeps(config, log, databaseUrl, stops, otherProvider)
+  if (config.demo) await seedDemo(deps.db)
+  if (config.roles.worker) stops.push(startWorkers(deps))
+  const url = config.roles.api ? await listen(deps, stops) : undefined
+  return { url, deps }
+}
 
+/** What flows and doors work with, on a database that is migrated. `stops` gets what has to be closed. */
+export async function openDeps(
+  config: Config,
+  log: Logger,
+  databaseUrl: string,
+  stops: (() => Promise<void>)[],
+  otherProvider?: PaymentProvider,
+): Promise<Deps> {
   const pool = createPool(databaseUrl, {
     max: config.databasePoolSize,
     applicationName: 'checkout',
@@ -86,11 +100,10 @@ async function start(
   })
   stops.push(() => pool.end())
   const db = createDatabase<Tables>(pool)
-  if (config.demo) await seedDemo(db)
 
   const provider = otherProvider ?? (await stripeProvider(config, log, stops))
 
-  const deps: Deps = {
+  return {
     config,
     log,
     pool,
@@ -107,9 +120,6 @@ async function start(
     metrics: new Metrics(),
     mailer: config.mail && createMailer(config.mail.smtpUrl, config.mail.from),
   }
-  if (config.roles.worker) stops.push(startWorkers(deps))
-  const url = config.roles.api ? await listen(deps, stops) : undefined
-  return { url, deps }
 }
 
 /** Stripe, or the simulator where no key is set. */

@@ -1,8 +1,10 @@
 /** The service's log: JSON lines without personal data or secrets. */
 import { type Logger, pino } from 'pino'
 
-export function createLog(level: string): Logger {
-  return pino({ level, serializers: { err: describeError, error: describeError } })
+/** To standard output, or to standard error where that is for a command's result. */
+export function createLog(level: string, to: 'stdout' | 'stderr' = 'stdout'): Logger {
+  const options = { level, serializers: { err: describeError, error: describeError } }
+  return to === 'stdout' ? pino(options) : pino(options, pino.destination({ dest: 2, sync: true }))
 }
 
 /** What a log line tells of an error. Postgres puts rows and values into `detail`, `where` and, for malformed data (class

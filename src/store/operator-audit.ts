@@ -13,7 +13,7 @@ export interface Operator {
 }
 
 export interface AuditTarget {
-  type: 'order' | 'provider_event' | 'job' | 'email' | 'merchant_event' | 'customer' | 'report'
+  type: 'order' | 'provider_event' | 'job' | 'email' | 'merchant_event' | 'customer' | 'report' | 'tenant' | 'api_key'
   id: string
   /** Whose personal data the reason may hold. */
   orderId?: string
