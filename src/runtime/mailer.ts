@@ -20,7 +20,6 @@ export type MailOutcome =
 export interface Mailer {
   /** Never rejects. Gives up after `timeoutMs`. */
   send(mail: OutgoingMail, timeoutMs: number): Promise<MailOutcome>
-  close(): void
 }
 
 /** A server that is silent for as long as this will hardly answer, ms. */
@@ -50,7 +49,6 @@ export function createMailer(url: string, from: string): Mailer {
         clearTimeout(timer)
       }
     },
-    close: () => transport.close(),
   }
 }
 

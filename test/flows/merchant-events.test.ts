@@ -155,6 +155,14 @@ describe('an event for the merchant', () => {
     }
   })
 
+  it('is sent over https only to who proves to be the one that was named', async () => {
+    await scene.backend.put(endpoint, { url: merchant.url.replace('http:', 'https:') })
+    await order()
+    await work()
+    expect(await deliveryJob()).toMatchObject({ state: 'ready', last_error: 'tls_failed' })
+    expect(merchant.received).toEqual([])
+  })
+
   it('is given up on a receiver that does not answer in time, and the answer is read no further than needed', async () => {
     merchant.answer(() => {})
     await order()
