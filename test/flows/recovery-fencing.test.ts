@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Deps } from '../../src/deps.ts'
 import { recoverOrders } from '../../src/workers/recover-orders.ts'
-import { endLease, makeDue, orderOf } from '../support/aging.ts'
+import { endLease, endSending, makeDue, orderOf } from '../support/aging.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { cart, type Reply } from '../support/client.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
@@ -67,11 +67,14 @@ describe('a first owner that froze past its lease', () => {
     ['settle.deciding_paid', {}, 201],
     ['settle.deciding_payment_failed', { payment_method: 'pm_card_chargeDeclined' }, 402],
     ['settle.deciding_authorized', { capture: 'manual' }, 201],
+    // What it decides from ignorance: that nothing was sent.
+    ['settle.deciding_pending', {}, 201],
   ]
   it.each(stops)('at %s, while a repeat settles: it changes no row', async (point, overrides, status) => {
     const key = newKey()
     await first.arm({ [point]: { do: 'pause' } } satisfies Reactions)
     const reached = first.log.length
+    if (point === 'settle.deciding_pending') await scene.books.fault({ ...charges, fault: 'rate_limit', times: 1 })
     const frozen = first.shop.checkout(key, cart(overrides))
     await until(
       async () => (await scene.db.selectFrom('attempts').select('key').where('key', '=', key).execute()).length === 1,
@@ -89,6 +92,30 @@ describe('a first owner that froze past its lease', () => {
     expect(await transitionsOf(key)).toHaveLength(1)
     expect(await scene.books.paymentsFor(key)).toHaveLength(1)
     await until(() => first.log.slice(reached).some((line) => line.includes('came late')), { what: 'it is logged' })
+  })
+
+  it('about to end an order of which nothing is found, while a repeat sends and pays: it stays paid', async () => {
+    const key = newKey()
+    await scene.books.fault({ ...charges, fault: 'rate_limit', times: 1 })
+    expect((await scene.shop.checkout(key)).status).toBe(503)
+    // As if it had been sent long ago and nobody knew what became of it; now it is only looked for.
+    await scene.db
+      .updateTable('orders')
+      .set({ maybe_sent: true, send_is_pointless: true })
+      .where('attempt_key', '=', key)
+      .execute()
+    await endLease(scene.db, key)
+    expect((await scene.shop.checkout(key)).status).toBe(202)
+    await endSending(scene.db, key)
+    await first.arm({ 'settle.deciding_canceled': { do: 'pause' } })
+    const frozen = first.shop.checkout(key)
+    await pausedAt('settle.deciding_canceled')
+    await scene.db.updateTable('orders').set({ send_is_pointless: false }).where('attempt_key', '=', key).execute()
+    await endLease(scene.db, key)
+    expect((await scene.shop.checkout(key)).status).toBe(201)
+    first.resume('settle.deciding_canceled')
+    expect((await frozen).status).toBe(201)
+    expect((await orderOf(scene.db, key)).status).toBe('paid')
   })
 
   it('with nothing but doubt to tell, while another works on it: the lease stays where it is', async () => {
