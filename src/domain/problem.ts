@@ -49,6 +49,8 @@ const catalog = {
 
 export type ProblemCode = keyof typeof catalog
 
+export const problemCodes = Object.keys(catalog) as ProblemCode[]
+
 export interface ProblemOptions {
   detail?: string
   /** Further members of the problem document. */

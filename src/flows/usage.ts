@@ -72,11 +72,11 @@ function refuseUnlessActive({ order, closedBy }: Run): void {
   if (isOpen(order.status) && closedBy === null) {
     throw new Problem('order_state_conflict', {
       detail: 'The hold is not placed yet; the payment provider has not given its word.',
-      members: { status },
+      members: { run_status: status },
       retryAfterSeconds: 1,
     })
   }
-  throw new Problem('run_closed', { detail: `The run is ${status}.`, members: { status } })
+  throw new Problem('run_closed', { detail: `The run is ${status}.`, members: { run_status: status } })
 }
 
 async function meterFor(deps: Deps, { order }: Run, meterType: string): Promise<Meter> {

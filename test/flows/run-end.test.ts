@@ -92,7 +92,7 @@ describe('finalizing a run', () => {
     const line = await use(scene.backend, runId, 'cents', 80)
     await finalize(scene.backend, runId)
     const late = await use(scene.backend, runId, 'input_tokens', 1)
-    expect([late.status, late.json.code, late.json.status]).toEqual([409, 'run_closed', 'finalized'])
+    expect([late.status, late.json.code, late.json.run_status]).toEqual([409, 'run_closed', 'finalized'])
     const again = await use(scene.backend, runId, 'cents', 80)
     expect([again.status, again.text]).toEqual([200, line.text])
   })
