@@ -99,6 +99,18 @@ describe('the inbox takes', () => {
     expect((await deliver(url, unpaid(), { age: -290 })).status).toBe(200)
   })
 
+  it.each([1e300, 2 ** 53, -1, 1.5, '12', null])('an event about an absurd amount: %s', async (amount) => {
+    const object = {
+      object: 'payment_intent',
+      id: 'pi_1',
+      status: 'succeeded',
+      amount_received: 0,
+      amount_capturable: 0,
+    }
+    const whole = { ...object, currency: 'eur', livemode: false, created: 1, amount }
+    expect((await deliver(url, notification('payment_intent.succeeded', whole))).status).toBe(200)
+  })
+
   it('events of half a megabyte', async () => {
     const event = notification('payment_intent.processing', {
       object: 'payment_intent',
