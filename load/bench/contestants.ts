@@ -34,15 +34,21 @@ export class Contestants {
     this.#section = section
   }
 
-  /** The service, charging at a provider that answers from within its process. */
-  async service(name: string, agedKeys = 0): Promise<Contestant> {
+  /** The service, charging at a provider that answers from within its process, after the delay. */
+  async service(
+    name: string,
+    { agedKeys = 0, providerDelayMs = 0 }: { agedKeys?: number; providerDelayMs?: number } = {},
+  ): Promise<Contestant> {
     const databaseUrl = await this.#database(name)
     if (agedKeys > 0) {
       const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 })
       await storeAgedKeys(pool, 'ten_demo', agedKeys, () => {})
       await pool.end()
     }
-    return this.#start(name, databaseUrl, join(here, '../support/bench-service.ts'), serviceEnv)
+    return this.#start(name, databaseUrl, join(here, '../support/bench-service.ts'), {
+      ...serviceEnv,
+      PROVIDER_DELAY_MS: String(providerDelayMs),
+    })
   }
 
   /** The service, charging at the simulator through the provider's SDK. */

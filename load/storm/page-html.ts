@@ -12,6 +12,7 @@ const colours: Record<string, string> = {
   unknown: '#d18b1b',
   conflict: '#8a5bb0',
   in_progress: '#b09b2f',
+  expired: '#4f9d9d',
   refused: '#8b8b8b',
   unavailable: '#e0733d',
   error: '#c62828',

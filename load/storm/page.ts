@@ -56,6 +56,7 @@ export const classNames = {
   unknown: 'unknowns (202)',
   conflict: 'conflicts',
   in_progress: 'still in progress',
+  expired: 'answer expired',
   refused: 'refused, no effect',
   unavailable: '503 or 429',
   error: 'other 5xx',

@@ -14,8 +14,8 @@ export interface Attempt {
   body: string
   /** The first definite answer. */
   definite?: { status: number; digest: string }
-  /** No effect was made and the key is free again. */
-  refused?: true
+  /** None is to come: refused before any effect, or its answer is past the retention. */
+  hasNone?: true
   story: StoryLine[]
 }
 
@@ -75,7 +75,7 @@ export class Shoppers {
 
   /** Keys whose shopper still does not know what became of them. */
   unresolved(): Attempt[] {
-    return [...this.#attempts.values()].filter((each) => each.definite === undefined && each.refused === undefined)
+    return [...this.#attempts.values()].filter((each) => each.definite === undefined && each.hasNone === undefined)
   }
 
   next(): Post {
@@ -119,10 +119,13 @@ export class Shoppers {
         this.#compare(attempt, status, body)
         break
       case 'refused':
-        if (attempt.definite === undefined) attempt.refused = true
+        if (attempt.definite === undefined) attempt.hasNone = true
         else if (post.definiteWhenSent) {
           this.contradictions.push({ key: attempt.key, detail: `${told} after a definite ${attempt.definite.status}` })
         }
+        break
+      case 'expired':
+        attempt.hasNone = true
         break
       case 'conflict':
         if (post.kind !== 'conflict') {
@@ -181,7 +184,7 @@ export class Shoppers {
 
   #forgetOldest(): void {
     for (const [key, attempt] of this.#attempts) {
-      if (attempt.definite === undefined && attempt.refused === undefined) continue
+      if (attempt.definite === undefined && attempt.hasNone === undefined) continue
       this.#attempts.delete(key)
       return
     }
@@ -189,7 +192,7 @@ export class Shoppers {
 
   #compare(attempt: Attempt, status: number, body: string): void {
     const digest = createHash('sha1').update(`${status} ${body}`).digest('base64')
-    delete attempt.refused
+    delete attempt.hasNone
     if (attempt.definite === undefined) attempt.definite = { status, digest }
     else if (attempt.definite.digest !== digest) {
       const detail = `answered ${attempt.definite.status} and later ${status}, with other bytes`
@@ -219,6 +222,7 @@ function classify(post: Post, status: number, code: string, replayed: boolean): 
   if (status === 202) return 'unknown'
   if (code === 'idempotency_key_conflict') return 'conflict'
   if (code === 'idempotency_key_in_progress') return 'in_progress'
+  if (code === 'idempotency_key_expired') return 'expired'
   if (code === 'out_of_stock') return 'refused'
   if (status === 503 || status === 429) return 'unavailable'
   return status >= 500 ? 'error' : 'unexpected'

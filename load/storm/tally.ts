@@ -8,6 +8,7 @@ import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
  * - unknown: 202, the attempt is open
  * - conflict: the key was used with another request
  * - in_progress: still running after the wait limit
+ * - expired: the key was used and its stored answer is past the retention
  * - refused: rejected before any effect, such as out of stock
  * - unavailable: 503 or 429, the same key is safe
  * - error: any other 5xx
@@ -21,6 +22,7 @@ export const classes = [
   'unknown',
   'conflict',
   'in_progress',
+  'expired',
   'refused',
   'unavailable',
   'error',
