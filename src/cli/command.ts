@@ -1,0 +1,81 @@
+/** What a command is, and what it is given. */
+import type { ParseArgsConfig } from 'node:util'
+import type { Kysely } from 'kysely'
+import type { Deps } from '../deps.ts'
+import type { Operator } from '../flows/operator.ts'
+import type { Tables } from '../store/tables.ts'
+
+export interface Option {
+  type: 'string' | 'boolean'
+  /** Shown behind the option's name, e.g. `ID`. */
+  value?: string
+  about: string
+  required?: true
+}
+
+export interface Command {
+  /** As typed, e.g. `key create`. */
+  name: string
+  about: string
+  options: Readonly<Record<string, Option>>
+  /** The one word behind the options, where it takes one. */
+  argument?: { name: string; about: string }
+  /** What is worth knowing besides, in whole lines. */
+  notes?: readonly string[]
+  /** Resolves with the exit code; 0 where it resolves with none. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most commands just end
+  run(context: Context): Promise<number | void>
+}
+
+export interface Context {
+  values: Readonly<Record<string, string | boolean | undefined>>
+  argument: string
+  env: Env
+  out: Output
+  /** The database, migrated to what this version needs. */
+  database(): Promise<Kysely<Tables>>
+  /** Everything that flows work with, the payment provider included. */
+  deps(): Promise<Deps>
+  /** The database as it is. */
+  databaseUrl(): Promise<string>
+}
+
+export type Env = Readonly<Record<string, string | undefined>>
+
+export interface Output {
+  /** A command's result: the value as JSON with `--json`, otherwise the lines. */
+  result(value: unknown, lines: readonly string[]): void
+  progress(fraction: number, text: string): void
+}
+
+/** What the caller can put right; the message says how. */
+export class CommandError extends Error {
+  override name = 'CommandError'
+}
+
+/** The arguments cannot be understood. */
+export class UsageError extends CommandError {
+  override name = 'UsageError'
+}
+
+export const tenantOption: Option = { type: 'string', value: 'ID', about: 'the tenant', required: true }
+
+export function textOf(context: Context, name: string): string {
+  const value = context.values[name]
+  if (typeof value !== 'string') throw new UsageError(`--${name} is missing`)
+  return value
+}
+
+export function parseOptions({ options }: Command): NonNullable<ParseArgsConfig['options']> {
+  return {
+    ...Object.fromEntries(Object.entries(options).map(([name, { type }]) => [name, { type }])),
+    json: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
+  }
+}
+
+/** Who acts, for the audit log: the command line, and the account of the machine that runs it. */
+export function operatorFor(context: Context, tenantId: string, runId: string): Operator {
+  const account = context.env.USER ?? context.env.LOGNAME ?? context.env.USERNAME ?? 'unknown'
+  return { tenantId, actor: `command line (${account})`, keyId: null, requestId: runId }
+}

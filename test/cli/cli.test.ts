@@ -1,0 +1,224 @@
+/** The command line: what it does, what it says, and how it fails. */
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runCli } from '../../src/cli/run.ts'
+import { Client } from '../support/client.ts'
+import { createEmptyDatabase } from '../support/database.ts'
+import { newKey, type Scene, startScene } from '../support/scene.ts'
+
+let scene: Scene
+beforeAll(async () => {
+  scene = await startScene()
+  await scene.books.webhooks({ drop: 1 })
+})
+afterAll(() => scene.stop())
+
+interface Ran {
+  code: number
+  out: string
+  err: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever is printed
+  json: any
+}
+
+async function cli(args: string[], env: Record<string, string> = scene.env(), isTTY = false): Promise<Ran> {
+  let out = ''
+  let err = ''
+  const code = await runCli(args, env, {
+    out: { write: (text) => (out += text) },
+    err: { write: (text) => (err += text), isTTY, columns: 60 },
+  })
+  return { code, out, err, json: args.includes('--json') && code !== 1 && code !== 2 ? JSON.parse(out) : undefined }
+}
+
+const demo = ['--tenant', 'ten_demo']
+
+describe('help', () => {
+  it('lists every command, those of a group, and what one takes', async () => {
+    for (const args of [[], ['--help'], ['help']]) {
+      const { code, out } = await cli(args, {})
+      expect(code).toBe(0)
+      for (const name of ['migrate', 'tenant create', 'key revoke', 'jobs requeue', 'reconcile report']) {
+        expect(out).toContain(name)
+      }
+    }
+    const group = await cli(['key', '--help'], {})
+    expect([group.out.includes('key list'), group.out.includes('jobs list')]).toEqual([true, false])
+    const { code, out } = await cli(['reconcile', 'report', '--help'], {})
+    expect(code).toBe(0)
+    for (const word of ['--tenant', '--from', '--to', '--json', 'Exit code']) expect(out).toContain(word)
+  })
+
+  it('is offered to whoever mistypes, with an exit code of its own', async () => {
+    for (const [args, message] of [
+      [['kee', 'list'], 'there is no command "kee list"'],
+      [['key'], 'there is no command "key"'],
+      [['key', 'list'], '--tenant is missing'],
+      [['key', 'list', '--tennant', 'x'], '--tennant'],
+      [['key', 'list', ...demo, 'more'], '"more" is one word too many'],
+      [['key', 'revoke', ...demo], 'KEY_ID is missing'],
+      [['jobs', 'list', ...demo, '--state', 'gone'], '--state: ready, done, dead, discarded'],
+      [['jobs', 'list', ...demo, '--limit', '0'], '--limit'],
+      [['tenant', 'create', '--id', 'a b', '--name', 'x'], '--id'],
+      [['key', 'create', ...demo, '--role', 'root', '--label', 'x'], '--role'],
+      [['reconcile', 'report', ...demo, '--from', 'May', '--to', '2026-01-01'], '--from'],
+      [['reconcile', 'report', ...demo, '--from', '2026-02-01', '--to', '2026-01-01'], '--from must be before --to'],
+    ] as const) {
+      const { code, out, err } = await cli([...args])
+      expect([args, code, out]).toEqual([args, 2, ''])
+      expect(err).toMatch(/^error: .+\n$/)
+      expect(err).toContain(message)
+    }
+  })
+})
+
+describe('migrate', () => {
+  it('brings an empty database up to date, once; other commands ask for it first', async () => {
+    const database = await createEmptyDatabase()
+    const env = { DATABASE_URL: database.url }
+    const early = await cli(['key', 'list', ...demo], env)
+    expect([early.code, early.err]).toEqual([1, expect.stringContaining('run migrate first')])
+    const first = await cli(['migrate', '--json'], env)
+    expect(first.json.applied).toContain('0001_tenants.sql')
+    expect((await cli(['migrate', '--json'], env)).json).toEqual({ applied: [] })
+    expect((await cli(['migrate'], env)).out).toBe('Nothing to do.\n')
+    await database.drop()
+  })
+})
+
+describe('tenants and keys', () => {
+  it('are made, work, are listed without the key, and are revoked', async () => {
+    const tenant = ['--tenant', 'ten_new']
+    const created = await cli(['tenant', 'create', '--id', 'ten_new', '--name', 'New shop', '--json'])
+    expect(created.json).toEqual({ id: 'ten_new', name: 'New shop', connected_account: null })
+    const again = await cli(['tenant', 'create', '--id', 'ten_new', '--name', 'Other'])
+    expect([again.code, again.err]).toEqual([1, 'error: there is a tenant ten_new already\n'])
+
+    const { json } = await cli(['key', 'create', ...tenant, '--role', 'backend', '--label', 'shop', '--json'])
+    expect(json.key).toMatch(/^sk_[\w-]{43}$/)
+    const admin = await cli(['key', 'create', ...tenant, '--role', 'admin', '--label', 'Ada'])
+    const adminKey = admin.out.split('\n')[0] as string
+    expect((await new Client(scene.service.url ?? '', json.key).get('/v1/orders')).status).toBe(200)
+    const list = await cli(['key', 'list', ...tenant])
+    expect(list.out).toContain(json.id)
+    expect(list.out).not.toContain(json.key)
+
+    const revoked = await cli(['key', 'revoke', ...tenant, json.id])
+    expect(revoked.out).toBe(`key ${json.id} is revoked\n`)
+    const keys = (await cli(['key', 'list', ...tenant, '--json'])).json
+    expect(keys.map((key: { revoked_at: string | null }) => key.revoked_at === null)).toEqual([false, true])
+    const fresh = await scene.start()
+    expect((await new Client(fresh.url ?? '', json.key).get('/v1/orders')).status).toBe(401)
+    // Another tenant's key is none of this one's.
+    expect((await cli(['key', 'revoke', ...demo, keys[1].id])).code).toBe(1)
+
+    const audit = await new Client(fresh.url ?? '', adminKey).get('/v1/admin/audit')
+    expect(audit.json.data.map(({ action }: { action: string }) => action)).toEqual([
+      'revoke_key',
+      'create_key',
+      'create_key',
+      'create_tenant',
+    ])
+    expect(audit.json.data[0].actor).toMatch(/^command line/)
+  })
+
+  it('of a tenant that is not there are refused', async () => {
+    for (const args of [
+      ['key', 'list'],
+      ['key', 'create', '--role', 'admin', '--label', 'x'],
+    ]) {
+      const { code, err } = await cli([...args, '--tenant', 'ten_none'])
+      expect([code, err]).toEqual([1, 'error: there is no tenant ten_none\n'])
+    }
+  })
+})
+
+describe('jobs', () => {
+  it('are listed, requeued and discarded by their ids', async () => {
+    const { json: order } = await scene.shop.checkout(newKey())
+    const id = `order_news:${order.id}:paid`
+    await scene.db
+      .updateTable('jobs')
+      .set({ state: 'dead', last_error: 'order_missing' })
+      .where('business_id', '=', `${order.id}:paid`)
+      .execute()
+    const list = await cli(['jobs', 'list', ...demo, '--state', 'dead', '--json'])
+    expect(list.json).toMatchObject([{ id, state: 'dead', last_error: 'order_missing' }])
+    expect((await cli(['jobs', 'list', ...demo, '--state', 'discarded'])).out).toBe('none\n')
+    expect((await cli(['jobs', 'discard', ...demo, id])).out).toBe(`${id} is discarded\n`)
+    expect((await cli(['jobs', 'discard', ...demo, id])).err).toBe('error: the job is discarded\n')
+    expect((await cli(['jobs', 'requeue', ...demo, id, '--json'])).json).toMatchObject({
+      id,
+      state: 'ready',
+      attempts: 0,
+    })
+    expect((await cli(['jobs', 'requeue', ...demo, 'order_news:none'])).code).toBe(1)
+    const audit = await scene.admin.get(`/v1/admin/audit?order_id=${order.id}`)
+    expect(audit.json.data.map(({ action }: { action: string }) => action)).toEqual(['requeue_job', 'discard_job'])
+  })
+})
+
+describe('reconcile report', () => {
+  const period = () => [
+    '--from',
+    new Date(Date.now() - 3_600_000).toISOString(),
+    '--to',
+    new Date(Date.now() + 3_600_000).toISOString(),
+  ]
+
+  it('says that all agrees, or what does not, also by its exit code', async () => {
+    const { json: order } = await scene.shop.checkout(newKey())
+    const agrees = await cli(['reconcile', 'report', ...demo, ...period()])
+    expect([agrees.code, agrees.err]).toEqual([0, ''])
+    expect(agrees.out).toMatch(/^\d+ matched, 0 missing here, 0 missing there, 0 differ in amount\n$/)
+    await scene.books.control('POST', '/refunds', { payment_intent: order.payment.reference, amount: 50 })
+    const differs = await cli(['reconcile', 'report', ...demo, ...period(), '--json'])
+    expect(differs.code).toBe(3)
+    expect(differs.json).toMatchObject({
+      state: 'done',
+      amount_differs: 1,
+      findings: [{ kind: 'amount_differs', order_id: order.id, ours: 1250, theirs: 1200, currency: 'EUR' }],
+    })
+    const shown = await cli(['reconcile', 'report', ...demo, ...period()])
+    expect(shown.out).toContain(order.id)
+    expect((await scene.admin.get(`/v1/admin/reports/${differs.json.id}`)).json.amount_differs).toBe(1)
+  })
+
+  it('draws a bar for people who wait at a terminal, and only for them', async () => {
+    const long = ['--from', '2026-01-01', '--to', '2026-01-10']
+    const { err, out } = await cli(['reconcile', 'report', ...demo, ...long], scene.env(), true)
+    expect(err).toContain('\r\u001b[K[###')
+    expect(err.split('\r').every((line) => line.length <= 70)).toBe(true)
+    expect(out).not.toContain('\u001b')
+  })
+
+  it('that cannot be made says why', async () => {
+    await scene.books.fault({ method: 'GET', path: '/v1/payment_intents', fault: 'error_before' })
+    const { code, err } = await cli(['reconcile', 'report', ...demo, ...period()])
+    await scene.books.noFaults()
+    expect([code, err]).toEqual([1, expect.stringContaining('error: the payment provider does not answer')])
+  })
+})
+
+describe('a command', () => {
+  it('that cannot reach the database says so', async () => {
+    const { code, err } = await cli(['key', 'list', ...demo], { DATABASE_URL: 'postgres://127.0.0.1:1/none' })
+    expect([code, err]).toEqual([1, expect.stringContaining('error: the database cannot be reached')])
+  })
+
+  it('names settings that make no sense', async () => {
+    const { code, err } = await cli(['key', 'list', ...demo], { DATABASE_URL: 'mysql://x' })
+    expect([code, err]).toEqual([1, expect.stringContaining('DATABASE_URL must start with postgres://')])
+  })
+
+  it('runs as a program, with its result alone on standard output', async () => {
+    const main = join(import.meta.dirname, '../../src/cli/main.ts')
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [main, 'key', 'list', ...demo, '--json'], {
+      env: { PATH: process.env.PATH, ...scene.env({ LOG_LEVEL: 'info' }) },
+    })
+    expect(JSON.parse(stdout)).toHaveLength(3)
+    expect(stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))).toEqual([])
+  })
+})
