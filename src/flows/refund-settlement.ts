@@ -63,6 +63,7 @@ function decide(deps: Deps, refund: Refund, verdict: RefundVerdict, context: Ref
         ...factsOf(verdict.refund),
         doubt: verdict.kind === 'pending' ? 'pending_at_provider' : null,
         attemptState: verdict.kind === 'pending' ? 'open' : 'settled',
+        askInMs: pauseMs(deps, refund),
       }
     case 'rejected':
       return { ...base(deps, context), to: 'failed', failureCode: verdict.code, doubt: null, attemptState: 'settled' }
@@ -95,15 +96,15 @@ function inDoubt(deps: Deps, refund: Refund, reason: string, context: RefundCont
     to: 'pending',
     doubt: reason,
     attemptState: 'open',
-    // Its lease had put the next ask off.
-    askInMs: Math.min(deps.config.reconcileAfterMs * 2 ** Math.min(refund.asks, 20), askAgainMsMax) * jitter(),
+    askInMs: pauseMs(deps, refund),
   }
 }
 
-const askAgainMsMax = 15 * 60_000
+const pauseMsMax = 15 * 60_000
 
-function jitter(): number {
-  return 0.75 + Math.random() / 2
+/** Until the next ask, which a lease had put off: doubling, with jitter. */
+function pauseMs({ config }: Deps, { asks }: Refund): number {
+  return Math.min(config.reconcileAfterMs * 2 ** Math.min(asks, 20), pauseMsMax) * (0.75 + Math.random() / 2)
 }
 
 function guard({ leaseToken, wasSent }: RefundContext): Pick<RefundChange, 'leaseToken' | 'sendsHaveEnded'> {
