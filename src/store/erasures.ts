@@ -45,7 +45,7 @@ export async function claimDueErasures(
   const { rows } = await pool.query<{ tenant_id: string; customer_id: string }>(
     `UPDATE erasures e SET looks = e.looks + 1,
        next_look_at = clock_timestamp() + least($1::float8 * 2 ^ least(e.looks, 20), 3600000) * interval '1 ms'
-     FROM (SELECT tenant_id, customer_id FROM erasures WHERE next_look_at <= clock_timestamp()
+     FROM (SELECT tenant_id, customer_id FROM erasures WHERE next_look_at <= now()
            ORDER BY next_look_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) due
      WHERE e.tenant_id = due.tenant_id AND e.customer_id = due.customer_id
      RETURNING e.tenant_id, e.customer_id`,

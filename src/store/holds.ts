@@ -92,7 +92,7 @@ export async function claimDueEndings(
   const { rows } = await sql<HoldEnding>`
     UPDATE hold_endings h SET asks = h.asks + 1, next_ask_at = ${nextAsk('h', limits.firstMs)}
     FROM (SELECT tenant_id, order_id FROM hold_endings
-          WHERE ended_at IS NULL AND next_ask_at <= clock_timestamp()
+          WHERE ended_at IS NULL AND next_ask_at <= now()
           ORDER BY next_ask_at LIMIT ${limits.atMost} FOR NO KEY UPDATE SKIP LOCKED) due
     WHERE h.tenant_id = due.tenant_id AND h.order_id = due.order_id
     RETURNING h.*`.execute(db)
@@ -108,7 +108,7 @@ export async function claimEndingAsk(
   const { rows } = await sql<HoldEnding>`
     UPDATE hold_endings h SET asks = h.asks + 1, next_ask_at = ${nextAsk('h', firstMs)}
     WHERE h.tenant_id = ${tenant_id} AND h.order_id = ${order_id}
-      AND h.ended_at IS NULL AND h.next_ask_at <= clock_timestamp()
+      AND h.ended_at IS NULL AND h.next_ask_at <= now()
     RETURNING h.*`.execute(db)
   return rows[0] ?? null
 }
@@ -122,7 +122,7 @@ export async function claimLapsedHolds(
   const { rows } = await sql<Order>`
     UPDATE orders o SET asks = o.asks + 1, next_ask_at = ${nextAsk('o', limits.firstMs)}
     FROM (SELECT tenant_id, order_id FROM orders
-          WHERE status = 'authorized' AND capture_before <= clock_timestamp() AND next_ask_at <= clock_timestamp()
+          WHERE status = 'authorized' AND capture_before <= now() AND next_ask_at <= now()
           ORDER BY capture_before LIMIT ${limits.atMost} FOR NO KEY UPDATE SKIP LOCKED) due
     WHERE o.tenant_id = due.tenant_id AND o.order_id = due.order_id
     RETURNING o.*`.execute(db)

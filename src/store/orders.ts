@@ -167,7 +167,7 @@ export async function claimDueOrders(pool: pg.Pool, limits: { firstMs: number; a
   const { rows } = await pool.query<{ order_row: OrderJson }>(
     `UPDATE orders o SET asks = o.asks + 1, next_ask_at = ${nextAsk('$1')}
      FROM (SELECT tenant_id, order_id FROM orders
-           WHERE status IN ('pending', 'requires_action', 'needs_reconcile') AND next_ask_at <= clock_timestamp()
+           WHERE status IN ('pending', 'requires_action', 'needs_reconcile') AND next_ask_at <= now()
            ORDER BY next_ask_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) due
      WHERE o.tenant_id = due.tenant_id AND o.order_id = due.order_id
      RETURNING to_jsonb(o) AS order_row`,
@@ -187,7 +187,7 @@ export async function claimAsk(
   const { rows } = await pool.query<{ order_row: OrderJson }>(
     `UPDATE orders o SET asks = o.asks + 1, next_ask_at = ${nextAsk('$3')}
      WHERE o.tenant_id = $1 AND o.order_id = $2 AND o.status IN ('pending', 'requires_action', 'needs_reconcile')
-       AND ($4 OR o.next_ask_at <= clock_timestamp())
+       AND ($4 OR o.next_ask_at <= now())
      RETURNING to_jsonb(o) AS order_row`,
     [tenantId, orderId, firstMs, evenIfRecent],
   )

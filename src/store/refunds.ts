@@ -48,7 +48,7 @@ export async function claimDueRefunds(
   const { rows } = await sql<Refund>`
     UPDATE refunds r SET asks = r.asks + 1, next_ask_at = ${nextAsk(limits.firstMs)}
     FROM (SELECT tenant_id, refund_id FROM refunds
-          WHERE status = 'pending' AND next_ask_at <= clock_timestamp()
+          WHERE status = 'pending' AND next_ask_at <= now()
           ORDER BY next_ask_at LIMIT ${limits.atMost} FOR NO KEY UPDATE SKIP LOCKED) due
     WHERE r.tenant_id = due.tenant_id AND r.refund_id = due.refund_id
     RETURNING r.*`.execute(db)
@@ -65,7 +65,7 @@ export async function claimRefundAsk(
   const { rows } = await sql<Refund>`
     UPDATE refunds r SET asks = r.asks + 1, next_ask_at = ${nextAsk(firstMs)}
     WHERE r.tenant_id = ${tenantId} AND r.refund_id = ${refundId}
-      AND r.status = 'pending' AND r.next_ask_at <= clock_timestamp()
+      AND r.status = 'pending' AND r.next_ask_at <= now()
     RETURNING r.*`.execute(db)
   return rows[0] ?? null
 }

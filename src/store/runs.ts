@@ -185,7 +185,7 @@ export async function claimDueRuns(
     `UPDATE runs r SET looks = r.looks + 1,
        next_look_at = clock_timestamp() + least($1::float8 * 2 ^ least(r.looks, 20), 900000) * (0.75 + random() / 2) * interval '1 ms'
      FROM (SELECT tenant_id, order_id FROM runs
-           WHERE finished_at IS NULL AND next_look_at <= clock_timestamp()
+           WHERE finished_at IS NULL AND next_look_at <= now()
            ORDER BY next_look_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) due
      WHERE r.tenant_id = due.tenant_id AND r.order_id = due.order_id
      RETURNING r.tenant_id, r.order_id`,
