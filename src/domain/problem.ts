@@ -42,7 +42,6 @@ const catalog = {
   headers_too_large: [431, 'The headers are too large'],
   internal: [500, 'Something went wrong on our side'],
   overloaded: [503, 'Too busy at the moment'],
-  stopping: [503, 'This process is stopping'],
   database_unavailable: [503, 'The database cannot be reached at the moment'],
   provider_unavailable: [503, 'The payment provider cannot be reached at the moment'],
 } as const satisfies Record<string, readonly [number, string]>
