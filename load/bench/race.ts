@@ -21,7 +21,7 @@ export interface Result extends Run {
   postgresCpu: number | null
 }
 
-export interface RaceOptions {
+interface RaceOptions {
   rounds: number
   /** Of each run. */
   seconds: number
@@ -70,7 +70,7 @@ function medianKnown(values: (number | null)[]): number | null {
   return known.length === 0 ? null : median(known)
 }
 
-export function median(values: readonly number[]): number {
+function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = Math.floor(sorted.length / 2)
   const upper = sorted[middle] ?? 0

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { freePort } from '../../src/runtime/free-port.ts'
 import { type Program, startProgram } from '../support/processes.ts'
 
-export type Role = 'api' | 'worker'
+type Role = 'api' | 'worker'
 
 interface Member {
   name: string

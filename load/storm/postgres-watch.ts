@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 
-export interface StatementFigures {
+interface StatementFigures {
   statement: string
   calls: number
   totalMs: number

@@ -7,7 +7,7 @@ import { type Random, seededRandom } from '../../src/simulator/random.ts'
 import type { StormOptions } from './options.ts'
 import type { AnswerClass, Tally } from './tally.ts'
 
-export type PostKind = 'first' | 'repeat' | 'twin' | 'retry' | 'conflict'
+type PostKind = 'first' | 'repeat' | 'twin' | 'retry' | 'conflict'
 
 export interface Attempt {
   key: string
@@ -19,7 +19,7 @@ export interface Attempt {
   story: StoryLine[]
 }
 
-export interface StoryLine {
+interface StoryLine {
   at: Date
   kind: PostKind
   told: string
@@ -38,7 +38,7 @@ export interface Contradiction {
   detail: string
 }
 
-export type ShopperOptions = Pick<
+type ShopperOptions = Pick<
   StormOptions,
   'repeats' | 'conflicts' | 'twins' | 'declines' | 'products' | 'hotShare' | 'seed'
 >

@@ -3,7 +3,7 @@ import autocannon from 'autocannon'
 import { reconnectCleanly } from '../support/connections.ts'
 import type { Post, Shoppers } from './shoppers.ts'
 
-export interface ShoppingOptions {
+interface ShoppingOptions {
   urls: readonly string[]
   storefrontKey: string
   connections: number

@@ -19,7 +19,7 @@ export interface Watcher {
 /** Notifications on a bad day: late, twice, out of order, some never. */
 const roughWebhooks = { delay_ms: 200, duplicates: 1, shuffle: true, drop: 0.05 }
 
-export type Weather = Pick<Page, 'seconds' | 'classes' | 'statuses' | 'timeline' | 'notes' | 'postgres' | 'upkeep'>
+type Weather = Pick<Page, 'seconds' | 'classes' | 'statuses' | 'timeline' | 'notes' | 'postgres' | 'upkeep'>
 
 export async function letItStorm(
   options: StormOptions,
