@@ -171,6 +171,21 @@ const customers: readonly Command[] = [
     },
   },
   {
+    weight: 4,
+    draw(random) {
+      const point = random.pick(deaths)
+      const request = { ...drawRequest(random), shop: random.integer(0, 1) }
+      return {
+        text: `${textOf(request)} freezes at ${point} past its lease`,
+        async run(stage, model) {
+          model.disturb()
+          await stage.freezeAt(point, () => send(stage, model, request, false))
+        },
+      }
+    },
+  },
+  { weight: 3, draw: () => ({ text: 'the frozen go on', run: (stage) => stage.thaw() }) },
+  {
     // A new process takes seconds to start.
     weight: 0.3,
     draw(random) {

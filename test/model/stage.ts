@@ -32,6 +32,8 @@ export class Stage {
   #process: ServiceProcess
   #faultsAreOn = false
   #crashPoint: string | undefined
+  readonly #frozen: (() => void)[] = []
+  readonly #ofFrozen: Promise<unknown>[] = []
   /** Crashes so far; a step in which this grows has been struck by one. */
   crashes = 0
 
@@ -55,7 +57,7 @@ export class Stage {
   }
 
   get disturbed(): boolean {
-    return this.#faultsAreOn || this.#crashPoint !== undefined
+    return this.#faultsAreOn || this.#crashPoint !== undefined || this.#frozen.length > 0
   }
 
   /** Undefined where the answer was lost with the process that would have given it. */
@@ -75,6 +77,7 @@ export class Stage {
 
   /** Nothing is made to go wrong any more. */
   async calm(): Promise<void> {
+    await this.thaw()
     armCheckpoints(undefined)
     this.#crashPoint = undefined
     await this.scene.books.noFaults()
@@ -93,6 +96,33 @@ export class Stage {
       this.crashes += 1
       throw new Error(`crashed at ${point}`)
     })
+  }
+
+  /** Whoever passes the point during `work` stops there until `thaw`, past its lease. */
+  async freezeAt(point: string, work: () => Promise<unknown>): Promise<void> {
+    this.#crashPoint = undefined
+    const reached = new Promise<void>((resolve) => {
+      armCheckpoints((each) => {
+        if (each !== point) return
+        armCheckpoints(undefined)
+        resolve()
+        return new Promise<void>((thaw) => {
+          this.#frozen.push(thaw)
+        })
+      })
+    })
+    const done = work()
+    done.catch(() => {})
+    this.#ofFrozen.push(done)
+    await Promise.race([reached, done])
+    armCheckpoints(undefined)
+    await this.endLeases()
+  }
+
+  /** All that were frozen go on; rejects with what was wrong about it. */
+  async thaw(): Promise<void> {
+    for (const thaw of this.#frozen.splice(0)) thaw()
+    await Promise.all(this.#ofFrozen.splice(0))
   }
 
   /** The process of its own dies at the point, or at the end of `during`. */
