@@ -7,6 +7,8 @@ export interface BookedPayment {
   amount_received: number
   amount_capturable: number
   currency: string
+  /** Why the latest try of the card or the customer failed. */
+  decline_code: string | null
   idempotency_key: string | null
   /** How often it was asked for under its key. */
   requests: number
