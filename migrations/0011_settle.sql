@@ -76,6 +76,8 @@ BEGIN
         last_send_before = CASE WHEN f.sends_have_ended THEN clock_timestamp() ELSE o.last_send_before END,
         cancel_requested_at = coalesce(f.cancel_requested_at, o.cancel_requested_at),
         reconcile_reason = f.reconcile_reason,
+        -- Another status is another wait: its pauses begin anew.
+        asks = CASE WHEN o.status = i."to" THEN o.asks ELSE 0 END,
         next_ask_at = CASE WHEN f.next_ask_in_ms IS NULL THEN o.next_ask_at
                            ELSE clock_timestamp() + f.next_ask_in_ms * interval '1 ms' END,
         updated_at = i.at

@@ -120,12 +120,14 @@ class Driving {
   }
 
   get #maySend(): boolean {
-    const { status, intent_id, send_is_pointless } = this.#order
+    const { status, intent_id, send_is_pointless, parameter_version } = this.#order
     return (
       !this.#closing &&
       status !== 'requires_action' &&
       intent_id === null &&
       !send_is_pointless &&
+      // A process that is older than the claim cannot build its parameters.
+      parameter_version <= this.#deps.provider.versions.parameters &&
       new Date() < this.#by.sendUntil &&
       (!this.#unsent || this.#by.maySendUnsent)
     )

@@ -16,7 +16,8 @@ const threeDSecure = { payment_method: 'pm_card_threeDSecure2Required' }
 let scene: Scene
 let deps: Deps
 beforeAll(async () => {
-  scene = await startScene({ settings: { RECONCILE_AFTER_MS: String(firstMs), ORDER_EXPIRY_MINUTES: '600' } })
+  // Nothing becomes due by itself while the tests run.
+  scene = await startScene({ settings: { RECONCILE_AFTER_MS: '600000', ORDER_EXPIRY_MINUTES: '600' } })
   deps = scene.service.deps
   await scene.books.webhooks({ drop: 1 })
 })
@@ -73,16 +74,26 @@ describe('asking about an open order', () => {
     }
   })
 
+  it('begins anew with short pauses when the order waits for something else', async () => {
+    const key = newKey()
+    await scene.books.fault({ method: 'POST', path: '/v1/payment_intents', fault: 'error_after', times: 1 })
+    expect((await scene.shop.checkout(key, cart(threeDSecure))).json.status).toBe('needs_reconcile')
+    await scene.db.updateTable('orders').set({ asks: 10 }).where('attempt_key', '=', key).execute()
+    await makeOlder(scene.db, key, 6)
+    await recoverOrders(deps)
+    expect(await orderOf(scene.db, key)).toMatchObject({ status: 'requires_action', asks: 0 })
+  })
+
   it('comes to those first that have waited longest, and to each once', async () => {
     const keys = [await waiting(), await waiting(), await waiting()]
     for (const key of keys) await makeDue(scene.db, key)
     const claimed: string[] = []
     for (let count = 0; count < 3; count++) {
-      const [order] = await claimDueOrders(deps.pool, { firstMs, atMost: 1 })
+      const [order] = await claimDueOrders(deps.pool, { firstMs: 600_000, atMost: 1 })
       claimed.push(order?.attempt_key ?? '')
     }
     expect(claimed).toEqual(keys)
-    expect(await claimDueOrders(deps.pool, { firstMs, atMost: 1 })).toEqual([])
+    expect(await claimDueOrders(deps.pool, { firstMs: 600_000, atMost: 1 })).toEqual([])
   })
 })
 

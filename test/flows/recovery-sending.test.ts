@@ -159,6 +159,14 @@ describe('recovery only looks', () => {
     expect((await callsOf(key)).filter((operation) => operation === 'payment.create')).toHaveLength(1)
   })
 
+  it('where it is older than the claim and cannot build its parameters', async () => {
+    const key = await leaveInDoubt('drop_after')
+    await scene.db.updateTable('orders').set({ parameter_version: 99 }).where('attempt_key', '=', key).execute()
+    await makeDue(scene.db, key)
+    expect((await scene.shop.checkout(key)).status).toBe(201)
+    expect((await callsOf(key)).at(-1)).toBe('payment.list')
+  })
+
   it('by its id, where an answer told which payment it is; while it is under way the order waits', async () => {
     const key = newKey()
     expect((await scene.shop.checkout(key, cart({ payment_method: 'pm_card_sim_processing' }))).status).toBe(202)
