@@ -70,7 +70,7 @@ const truths: Truth[] = [
     name: 'is canceled at the dashboard',
     capture: 'automatic',
     happens: (intent) => providerCall(scene, 'POST', `payment_intents/${intent}/cancel`),
-    kinds: ['canceled', 'payment_failed', 'requires_action', 'processing'],
+    kinds: ['canceled', 'payment_failed', 'requires_action'],
     end: { status: 'canceled', captured: 0, payment: 'canceled' },
   },
   {
@@ -84,7 +84,7 @@ const truths: Truth[] = [
     name: 'is authorized',
     capture: 'manual',
     happens: (intent) => scene.books.act(intent, 'succeed'),
-    kinds: ['amount_capturable_updated', 'payment_failed', 'requires_action', 'processing'],
+    kinds: ['amount_capturable_updated', 'payment_failed', 'processing'],
     end: { status: 'authorized', captured: 0, payment: 'requires_capture' },
   },
   {
@@ -104,7 +104,7 @@ const truths: Truth[] = [
       await scene.books.act(intent, 'succeed')
       await scene.books.control('POST', `/payment_intents/${intent}/expire`)
     },
-    kinds: ['canceled', 'amount_capturable_updated', 'payment_failed', 'requires_action'],
+    kinds: ['canceled', 'amount_capturable_updated', 'payment_failed'],
     end: { status: 'canceled', captured: 0, payment: 'canceled' },
   },
 ]
