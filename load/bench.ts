@@ -33,16 +33,23 @@ const { values } = parseArgs({
   },
 })
 
+/** Throws with the flag's name where it is no number above 0. */
+function count(flag: 'rounds' | 'seconds' | 'connections' | 'aged-keys'): number {
+  const number = Number(values[flag])
+  if (!(number > 0)) throw new Error(`--${flag} must be a number above 0, not "${values[flag]}"`)
+  return number
+}
+
 if (values.help) {
   console.log(usage)
 } else {
   const results = await bench(
     values.only === undefined ? sectionNames : sectionNames.filter((name) => values.only?.split(',').includes(name)),
     {
-      rounds: Number(values.rounds),
-      seconds: Number(values.seconds),
-      connections: Number(values.connections),
-      agedKeys: Number(values['aged-keys']),
+      rounds: count('rounds'),
+      seconds: count('seconds'),
+      connections: count('connections'),
+      agedKeys: count('aged-keys'),
     },
   )
   console.log(benchReport(results))

@@ -15,7 +15,6 @@ interface ShoppingOptions {
 const timeoutSeconds = 40
 
 export async function shop(options: ShoppingOptions, shoppers: Shoppers): Promise<void> {
-  const ports = options.urls.map((url) => Number(new URL(url).port))
   await autocannon({
     url: [...options.urls],
     connections: options.connections,
@@ -23,7 +22,7 @@ export async function shop(options: ShoppingOptions, shoppers: Shoppers): Promis
     timeout: timeoutSeconds,
     ...(options.rate === undefined ? {} : { overallRate: options.rate }),
     setupClient(client) {
-      reconnectCleanly(client, ports)
+      reconnectCleanly(client, options.urls)
       let waiting: Post | undefined
       client.setRequests([
         {

@@ -42,10 +42,11 @@ export async function letItStorm(
   }
   const over = new AbortController()
   tally.start()
-  const besides = [
+  const besides = Promise.all([
     makeTrouble(options, stage, note, over.signal),
     ...(options.scenario === 'soak' ? [upkeep.watch(over.signal)] : []),
-  ]
+  ])
+  besides.catch(() => over.abort()) // told when the shopping is done
   const telling = setInterval(() => watcher.line(tally.progress()), 1000)
   let seconds = 0
   try {
@@ -54,7 +55,7 @@ export async function letItStorm(
   } finally {
     clearInterval(telling)
     over.abort()
-    await Promise.all(besides)
+    await besides
   }
   const figures = {
     seconds,

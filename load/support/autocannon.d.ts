@@ -16,7 +16,7 @@ declare module 'autocannon' {
     setRequests(requests: Request[]): void
     // Not part of the documented interface; see load/support/connections.ts.
     conn?: unknown
-    opts: { port: number | string }
+    opts: { hostname: string; port: number | string }
     parser: { type: string; reinitialize(type: string): void }
     destroyed: boolean
     _connect(): void

@@ -34,7 +34,20 @@ afterAll(async () => {
 test('a short storm with faults leaves books that agree', { timeout: 180_000 }, async () => {
   const json = join(folder, 'page.json')
   const html = join(folder, 'page.html')
-  const flags = ['--duration', '3', '--connections', '8', '--repeats', '0.3', '--conflicts', '0.3', '--twins', '1']
+  const flags = [
+    '--recovery-limit',
+    '60',
+    '--duration',
+    '3',
+    '--connections',
+    '8',
+    '--repeats',
+    '0.3',
+    '--conflicts',
+    '0.3',
+    '--twins',
+    '1',
+  ]
   const mix = [
     '--latency',
     '20,200:0.1',
