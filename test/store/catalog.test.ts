@@ -1,0 +1,161 @@
+/** The schema distributes by tenant: read from the catalogs, and from the plans of what a checkout really runs. */
+import { sql } from 'kysely'
+import type pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createPool } from '../../src/runtime/database.ts'
+import { administer } from '../support/administer.ts'
+import { cart } from '../support/client.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { newKey, type Scene, startScene } from '../support/scene.ts'
+
+/** Tables that are not a tenant's, each for a reason of its own. */
+const globalTables = [
+  // A key has to be found before its tenant is known.
+  'api_keys',
+  // The provider's limits, the same for everybody.
+  'currencies',
+  // Unique at the provider, and whose it is may not be known before the provider is asked.
+  'provider_events',
+  'schema_migrations',
+]
+
+let database: TestDatabase
+let scene: Scene
+const plans: Plan[] = []
+
+interface Plan {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Cond'?: string
+  Filter?: string
+  Plans?: Plan[]
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  const name = new URL(database.url).pathname.slice(1)
+  // Every statement sends its plan along, those inside functions too.
+  for (const setting of [
+    "session_preload_libraries = 'auto_explain'",
+    'auto_explain.log_min_duration = 0',
+    'auto_explain.log_nested_statements = on',
+    "auto_explain.log_format = 'json'",
+    "auto_explain.log_level = 'notice'",
+  ]) {
+    await administer(database.url, `ALTER DATABASE ${name} SET ${setting}`)
+  }
+  scene = await startScene({ databaseUrl: database.url })
+  scene.service.deps.pool.on('connect', (client: pg.PoolClient) => {
+    client.on('notice', ({ message }) => {
+      const [, json] = /plan:\s*(\{.*\})\s*$/s.exec(message ?? '') ?? []
+      if (json !== undefined) plans.push((JSON.parse(json) as { Plan: Plan }).Plan)
+    })
+  })
+})
+afterAll(async () => {
+  await scene.stop()
+  await database.drop()
+})
+
+async function tables(): Promise<string[]> {
+  const { rows } = await sql<{ relname: string }>`
+    SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') ORDER BY 1`.execute(
+    scene.db,
+  )
+  return rows.map(({ relname }) => relname)
+}
+
+describe('every table of tenant data', () => {
+  it('has tenant_id first in its primary key and in every unique index', async () => {
+    const { rows } = await sql<{ table_name: string; index_name: string; is_primary: boolean; first_column: string }>`
+      SELECT t.relname AS table_name, i.relname AS index_name, x.indisprimary AS is_primary, a.attname AS first_column
+      FROM pg_index x
+      JOIN pg_class t ON t.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid
+      LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0]
+      WHERE t.relnamespace = 'public'::regnamespace AND x.indisunique`.execute(scene.db)
+    const others = rows.filter(({ first_column }) => first_column !== 'tenant_id')
+    expect([...new Set(others.map(({ table_name }) => table_name))].sort()).toEqual(globalTables)
+    const withKey = new Set(rows.filter((row) => row.is_primary).map(({ table_name }) => table_name))
+    expect((await tables()).filter((table) => !withKey.has(table))).toEqual([])
+    expect(withKey.size).toBeGreaterThan(20)
+  })
+
+  it('has a tenant in every row', async () => {
+    const { rows } = await sql<{ table_name: string }>`
+      SELECT table_name FROM information_schema.columns
+      WHERE table_schema = 'public' AND column_name = 'tenant_id' AND is_nullable = 'NO'`.execute(scene.db)
+    const with_tenant = new Set(rows.map(({ table_name }) => table_name))
+    const without = (await tables()).filter((table) => !with_tenant.has(table))
+    expect(without).toEqual(globalTables.filter((table) => table !== 'api_keys'))
+  })
+
+  it('refers to no other table by a key of its own', async () => {
+    const { rows } = await sql<{ conname: string }>`
+      SELECT conname FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace
+        AND conrelid <> 'api_keys'::regclass`.execute(scene.db)
+    expect(rows).toEqual([])
+  })
+
+  it('takes no identity from a sequence, which all tenants would share', async () => {
+    const { rows } = await sql`SELECT relname FROM pg_class
+      WHERE relkind = 'S' AND relnamespace = 'public'::regnamespace`.execute(scene.db)
+    expect(rows).toEqual([])
+  })
+})
+
+describe('what a checkout runs', () => {
+  it('reads and changes rows of one named tenant alone, by an index or a filter on it', async () => {
+    plans.length = 0
+    const cartId = newKey()
+    const key = newKey()
+    const whole = cart({
+      cart_id: cartId,
+      metadata: { a: 'b' },
+      shipping_address: { line1: 'x', city: 'y', country: 'DE' },
+    })
+    expect((await scene.shop.checkout(key, whole)).status).toBe(201)
+    expect((await scene.shop.checkout(key, whole)).replayed).toBe(true)
+    expect((await scene.shop.checkout(newKey(), whole)).json.code).toBe('cart_already_paid')
+    expect((await scene.shop.checkout(newKey(), cart({ payment_method: 'pm_card_chargeDeclined' }))).status).toBe(402)
+    expect((await scene.shop.checkout(newKey(), cart({ items: [{ sku: 'none', quantity: 1 }] }))).status).toBe(422)
+    expect((await scene.shop.checkout(newKey(), cart({ items: [{ sku: 'rare', quantity: 6 }] }))).status).toBe(409)
+    const crowd = await Promise.all(Array.from({ length: 40 }, () => scene.shop.checkout(newKey())))
+    expect(new Set(crowd.map(({ status }) => status))).toEqual(new Set([201]))
+
+    const reads = plans.flatMap(nodes).filter((node) => {
+      const relation = node['Relation Name']
+      return relation !== undefined && node['Node Type'] !== 'ModifyTable' && !globalTables.includes(relation)
+    })
+    const seen = new Set(reads.map((node) => node['Relation Name']))
+    for (const table of ['attempts', 'orders', 'carts', 'products', 'customers', 'stock_movements']) {
+      expect(seen).toContain(table)
+    }
+    const unbounded = reads.filter((node) => !/\btenant_id = /.test(`${node['Index Cond'] ?? ''} ${node.Filter ?? ''}`))
+    expect(unbounded.filter((node) => node['Relation Name'] !== 'tenants')).toEqual([])
+  })
+
+  it('would be found out: a plan over all tenants is told apart', async () => {
+    plans.length = 0
+    await scene.service.deps.pool.query("SELECT * FROM orders WHERE order_id = 'ord_x'")
+    const [plan] = plans.flatMap(nodes).filter((node) => node['Relation Name'] === 'orders')
+    expect(plan).toBeDefined()
+    expect(`${plan?.['Index Cond'] ?? ''} ${plan?.Filter ?? ''}`).not.toMatch(/\btenant_id = /)
+  })
+
+  it('works where nothing of a session outlives a transaction', async () => {
+    const { rows } = await sql<{ proname: string; source: string }>`
+      SELECT proname, prosrc AS source FROM pg_proc WHERE pronamespace = 'public'::regnamespace`.execute(scene.db)
+    expect(rows.length).toBeGreaterThan(5)
+    const kept = /\b(pg_(try_)?advisory_lock|listen|notify|prepare|create\s+temp|set_config\([^)]*false)/i
+    expect(rows.filter(({ source }) => kept.test(source)).map(({ proname }) => proname)).toEqual([])
+    // A connection that is used for nothing else holds no advisory lock after a checkout either.
+    const pool = createPool(database.url, { max: 1, applicationName: 'test' })
+    const locks = await pool.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")
+    await pool.end()
+    expect(locks.rows).toEqual([])
+  })
+})
+
+function nodes(plan: Plan): Plan[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(nodes)]
+}
