@@ -9,15 +9,16 @@ import { readOrder } from '../store/orders.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import { traceOf } from './checkouts.ts'
-import { Amount, closed, noQueryOnPost } from './input.ts'
+import * as contract from './contract/orders.ts'
+import { Amount, closed, noBodyIsEmpty, noQueryOnPost } from './input.ts'
 
 const params = Type.Object({ id: Type.String() })
-const CaptureBody = Type.Optional(Type.Union([Type.Null(), closed({ amount: Type.Optional(Amount) })]))
-const EmptyBody = Type.Optional(Type.Union([Type.Null(), closed({})]))
+const CaptureBody = Type.Optional(closed({ amount: Type.Optional(Amount) }))
+const CancelBody = Type.Optional(closed({}))
 
 export function holdRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const preParsing = admit(ring, 'backend')
-  const preValidation = noQueryOnPost
+  const preValidation = [noQueryOnPost, noBodyIsEmpty]
 
   async function end(request: FastifyRequest, orderId: string, ending: Pick<HoldEnding, 'action' | 'amount'>) {
     const { tenantId } = callerOf(request)
@@ -31,9 +32,9 @@ export function holdRoutes(app: App, deps: Deps, ring: KeyRing): void {
 
   app.post(
     '/v1/orders/:id/capture',
-    { preParsing, preValidation, schema: { params, body: CaptureBody } },
+    { preParsing, preValidation, schema: { ...contract.captureHold, params, body: CaptureBody } },
     async (request, reply) => {
-      const amount = request.body?.amount
+      const amount = request.body.amount
       const order = await end(request, request.params.id, {
         action: 'capture',
         ...(amount === undefined ? {} : { amount }),
@@ -45,7 +46,7 @@ export function holdRoutes(app: App, deps: Deps, ring: KeyRing): void {
 
   app.post(
     '/v1/orders/:id/cancel',
-    { preParsing, preValidation, schema: { params, body: EmptyBody } },
+    { preParsing, preValidation, schema: { ...contract.cancelHold, params, body: CancelBody } },
     async (request, reply) => {
       const order = await end(request, request.params.id, { action: 'cancel' })
       if (order.status === 'authorized') askAgain(reply)

@@ -20,3 +20,8 @@ export const noQueryOnPost: preValidationHookHandler = async (request) => {
     throw invalidRequest('A query string is not allowed here.')
   }
 }
+
+/** No body is the same as an empty object, where every field is optional. */
+export const noBodyIsEmpty: preValidationHookHandler = async (request) => {
+  if (request.body === undefined) request.body = {}
+}

@@ -8,7 +8,8 @@ import { readRefund } from '../store/refunds.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import { keyOf, sendAnswer, traceOf } from './checkouts.ts'
-import { closed, noQueryOnPost } from './input.ts'
+import * as contract from './contract/refunds.ts'
+import { closed, noBodyIsEmpty, noQueryOnPost } from './input.ts'
 
 export const RefundRequestBody = closed({
   amount: Type.Optional(
@@ -29,8 +30,8 @@ export function refundRoutes(app: App, deps: Deps, ring: KeyRing): void {
     '/v1/orders/:id/refunds',
     {
       preParsing: backend,
-      preValidation: noQueryOnPost,
-      schema: { params, body: Type.Optional(Type.Union([Type.Null(), RefundRequestBody])) },
+      preValidation: [noQueryOnPost, noBodyIsEmpty],
+      schema: { ...contract.createRefund, params, body: Type.Optional(RefundRequestBody) },
     },
     async (request, reply) => {
       const answer = await refundOrder(deps, {
@@ -41,13 +42,13 @@ export function refundRoutes(app: App, deps: Deps, ring: KeyRing): void {
         ...traceOf(request),
         method: 'POST',
         path: `/v1/orders/${request.params.id}/refunds`,
-        body: (request.body ?? {}) as RefundBody,
+        body: request.body as RefundBody,
       })
       return sendAnswer(reply, answer, (id) => `/v1/refunds/${id}`)
     },
   )
 
-  app.get('/v1/refunds/:id', { preParsing: backend, schema: { params } }, async (request) => {
+  app.get('/v1/refunds/:id', { preParsing: backend, schema: { ...contract.readRefund, params } }, async (request) => {
     const refund = await readRefund(deps.db, callerOf(request).tenantId, request.params.id)
     // One that surely was never sent has not happened, and nobody was told its id.
     if (refund === null || refund.status === 'unsent') throw new Problem('not_found')

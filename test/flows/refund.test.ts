@@ -132,7 +132,12 @@ describe('a refund', () => {
     for (const body of [{ amount: 0 }, { amount: 1.5 }, { amount: '1' }, { reason: 'x'.repeat(501) }, { more: 1 }]) {
       expect((await refund(scene.backend, order.id, body)).json.code).toBe('invalid_request')
     }
-    const done = await refund(scene.backend, order.id)
+    const wrong = await refund(scene.backend, order.id, { amount: 0 })
+    expect(wrong.json.detail).toBe('body/amount: must be >= 1')
+    const none = await scene.backend.post(`/v1/orders/${order.id}/refunds`, 'null', { 'idempotency-key': newKey() })
+    expect([none.status, none.json.detail]).toEqual([400, 'body: must be object'])
+    const done = await scene.backend.post(`/v1/orders/${order.id}/refunds`, undefined, { 'idempotency-key': newKey() })
+    expect([done.status, done.json.amount]).toEqual([201, 2500])
     expect((await scene.backend.withKey(keys.otherBackend).get(`/v1/refunds/${done.json.id}`)).status).toBe(404)
   })
 
