@@ -14,9 +14,11 @@ import { customerRoutes } from './http/customers.ts'
 import { healthRoutes } from './http/health.ts'
 import { holdRoutes } from './http/holds.ts'
 import { parseJsonBody } from './http/json-body.ts'
+import { keyHashOf } from './http/key-hash.ts'
 import { ledgerRoutes } from './http/ledger.ts'
 import { meterRoutes } from './http/meters.ts'
 import { withNewKeySafe } from './http/new-key-safe.ts'
+import { contractRoutes } from './http/openapi.ts'
 import { orderRoutes } from './http/orders.ts'
 import { invalidRequest, problemFor, refuseMalformedHttp, sendProblem } from './http/problems.ts'
 import { refundRoutes } from './http/refunds.ts'
@@ -29,7 +31,12 @@ import { IdleConnections } from './runtime/idle-connections.ts'
 /** Far above any honest cart; below what would cost to parse. */
 const bodyLimitBytes = 64 * 1024
 
-export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draining: false }): App {
+/** `before` is given the app before it has any route. */
+export function buildApp(
+  deps: Deps,
+  lifecycle: { draining: boolean } = { draining: false },
+  before: (app: App) => void = () => {},
+): App {
   const app = Fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
@@ -46,6 +53,9 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
     clientErrorHandler: refuseMalformedHttp,
   })
     .setValidatorCompiler(TypeBoxValidatorCompiler)
+    // Schemas of answers describe what is sent and never shape it: a serializer made from them would drop or bend what they
+    // forgot, and a replay must be byte for byte what was sent first. Strings, as on the hot path, are sent as they are.
+    .setSerializerCompiler(() => JSON.stringify)
     .withTypeProvider<TypeBoxTypeProvider>() as App
 
   app.decorateRequest('caller', null)
@@ -75,6 +85,7 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
     request.log.info(
       {
         tenant_id: request.caller?.tenantId,
+        key_hash: keyHashOf(request),
         method: request.method,
         route: request.routeOptions.url,
         status: reply.statusCode,
@@ -109,8 +120,16 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
     return sendProblem(reply, new Problem('method_not_allowed', { detail: `Allowed: ${allowed.join(', ')}.`, members }))
   })
 
+  before(app)
+  // In a scope, so that what `before` registers is there when they come.
+  app.register(async (scope) => addRoutes(scope as App, deps, lifecycle))
+  return app
+}
+
+function addRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void {
   const ring = new KeyRing(deps)
   healthRoutes(app, deps, lifecycle)
+  contractRoutes(app)
   orderRoutes(app, deps, ring)
   holdRoutes(app, deps, ring)
   refundRoutes(app, deps, ring)
@@ -126,7 +145,6 @@ export function buildApp(deps: Deps, lifecycle: { draining: boolean } = { draini
     checkoutRoutes(storefront as App, deps, ring)
   })
   webhookRoutes(app, deps)
-  return app
 }
 
 /** A storefront's pages call from their own origin with its publishable key; nothing here hangs on cookies. */

@@ -1,0 +1,10 @@
+import type { FastifyRequest } from 'fastify'
+import { hashKeyForLog, parseIdempotencyKey } from '../domain/idempotency-key.ts'
+
+/** The attempt that a request is about, as the log names it: by its header, or else by its path. */
+export function keyHashOf(request: FastifyRequest): string | undefined {
+  const parsed = parseIdempotencyKey(request.raw.rawHeaders)
+  if (parsed.kind === 'key') return hashKeyForLog(parsed.key)
+  const { key } = (request.params ?? {}) as { key?: unknown }
+  return typeof key === 'string' ? hashKeyForLog(key) : undefined
+}
