@@ -36,8 +36,8 @@ export class KeyRing {
 }
 
 /** Admits callers with one of the roles, before the body is read. */
-export function admit(ring: KeyRing, ...roles: Role[]): preParsingHookHandler {
-  return async (request) => {
+export function admit(ring: KeyRing, ...roles: Role[]): preParsingHookHandler & { roles: readonly Role[] } {
+  const hook: preParsingHookHandler = async (request) => {
     const [, key] = /^Bearer ([\x21-\x7e]{1,256})$/i.exec(request.headers.authorization ?? '') ?? []
     const owner = key === undefined ? null : await ring.owner(key)
     if (owner === null)
@@ -47,6 +47,8 @@ export function admit(ring: KeyRing, ...roles: Role[]): preParsingHookHandler {
       throw new Problem('forbidden', { detail: `This needs a key of the role ${roles.join(' or ')}.` })
     }
   }
+  // The contract tells them.
+  return Object.assign(hook, { roles })
 }
 
 /** The admitted caller. */

@@ -6,6 +6,7 @@ import { Problem } from '../domain/problem.ts'
 import { listProducts, type Product, putProduct, readProduct } from '../store/catalog.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
+import * as contract from './contract/catalog.ts'
 import { Amount, Currency, closed, noQueryOnPost, Sku } from './input.ts'
 import { listPage, PageQuery, pageFrom } from './paging.ts'
 
@@ -19,15 +20,19 @@ const ProductBody = closed({
 export function catalogRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const readers = admit(ring, 'storefront', 'backend', 'admin')
 
-  app.get('/v1/products', { preParsing: readers, schema: { querystring: PageQuery } }, async (request) => {
-    const page = pageFrom(request.query)
-    const products = await listProducts(deps.db, callerOf(request).tenantId, page)
-    return listPage(products, page, productView, (product) => product.sku)
-  })
+  app.get(
+    '/v1/products',
+    { preParsing: readers, schema: { ...contract.listProducts, querystring: PageQuery } },
+    async (request) => {
+      const page = pageFrom(request.query)
+      const products = await listProducts(deps.db, callerOf(request).tenantId, page)
+      return listPage(products, page, productView, (product) => product.sku)
+    },
+  )
 
   app.get(
     '/v1/products/:sku',
-    { preParsing: readers, schema: { params: Type.Object({ sku: Type.String() }) } },
+    { preParsing: readers, schema: { ...contract.readProduct, params: Type.Object({ sku: Type.String() }) } },
     async (request) => {
       const product = await readProduct(deps.db, callerOf(request).tenantId, request.params.sku)
       if (product === null) throw new Problem('not_found')
@@ -40,7 +45,7 @@ export function catalogRoutes(app: App, deps: Deps, ring: KeyRing): void {
     {
       preParsing: admit(ring, 'backend'),
       preValidation: noQueryOnPost,
-      schema: { params: Type.Object({ sku: Sku }), body: ProductBody },
+      schema: { ...contract.putProduct, params: Type.Object({ sku: Sku }), body: ProductBody },
     },
     async (request) => {
       if (currency(request.body.currency) === undefined) {

@@ -13,6 +13,7 @@ import type { CheckoutBody } from '../flows/checkout-request.ts'
 import { lookUpAttempt } from '../flows/look-up.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
+import * as contract from './contract/checkouts.ts'
 import { Amount, Currency, closed, noQueryOnPost, Quantity, Sku } from './input.ts'
 
 const ShortText = Type.String({ minLength: 1, maxLength: 200 })
@@ -64,7 +65,7 @@ export function checkoutRoutes(app: App, deps: Deps, ring: KeyRing): void {
     {
       preParsing: storefront,
       preValidation: noQueryOnPost,
-      schema: { body: CheckoutRequestBody },
+      schema: { ...contract.createCheckout, body: CheckoutRequestBody },
       config: { tellsNewKeySafe: 'by_header' },
     },
     async (request, reply) => {
@@ -83,13 +84,22 @@ export function checkoutRoutes(app: App, deps: Deps, ring: KeyRing): void {
     },
   )
 
-  app.get('/v1/checkouts/:key', { preParsing: storefront, schema: { params: KeyParams }, config }, async (request) => {
-    return lookUpAttempt(deps, callerOf(request).tenantId, keyInPath(request.params.key))
-  })
+  app.get(
+    '/v1/checkouts/:key',
+    { preParsing: storefront, schema: { ...contract.lookUpCheckout, params: KeyParams }, config },
+    async (request) => {
+      return lookUpAttempt(deps, callerOf(request).tenantId, keyInPath(request.params.key))
+    },
+  )
 
   app.post(
     '/v1/checkouts/:key/cancel',
-    { preParsing: storefront, preValidation: noQueryOnPost, schema: { params: KeyParams, body: EmptyBody }, config },
+    {
+      preParsing: storefront,
+      preValidation: noQueryOnPost,
+      schema: { ...contract.cancelCheckout, params: KeyParams, body: EmptyBody },
+      config,
+    },
     async (request, reply) => {
       const { tenantId } = callerOf(request)
       const key = keyInPath(request.params.key)

@@ -5,11 +5,15 @@ import { erasePersonalData } from '../flows/erasure.ts'
 import { operatorOf } from './admin/operator.ts'
 import type { App } from './app-type.ts'
 import { admit, type KeyRing } from './auth.ts'
+import * as contract from './contract/customers.ts'
 
 export function customerRoutes(app: App, deps: Deps, ring: KeyRing): void {
   app.delete(
     '/v1/customers/:id/personal-data',
-    { preParsing: admit(ring, 'backend'), schema: { params: Type.Object({ id: Type.String() }) } },
+    {
+      preParsing: admit(ring, 'backend'),
+      schema: { ...contract.erasePersonalData, params: Type.Object({ id: Type.String() }) },
+    },
     async (request, reply) => {
       const { id } = request.params
       const { status, openOrders } = await erasePersonalData(deps, operatorOf(request), id)

@@ -2,12 +2,13 @@
 import type { Deps } from '../deps.ts'
 import { readFigures } from '../store/figures.ts'
 import type { App } from './app-type.ts'
+import * as contract from './contract/service.ts'
 
 export function healthRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void {
   // Alive says nothing of the database: restarting the process would not bring that back.
-  app.get('/healthz', async () => ({ status: 'ok' }))
+  app.get('/healthz', { schema: { ...contract.alive } }, async () => ({ status: 'ok' }))
 
-  app.get('/readyz', async (_request, reply) => {
+  app.get('/readyz', { schema: { ...contract.ready } }, async (_request, reply) => {
     if (lifecycle.draining) return reply.code(503).send({ status: 'draining' })
     try {
       await deps.pool.query('SELECT 1')
@@ -17,7 +18,7 @@ export function healthRoutes(app: App, deps: Deps, lifecycle: { draining: boolea
     }
   })
 
-  app.get('/metrics', async (_request, reply) => {
+  app.get('/metrics', { schema: { ...contract.metrics } }, async (_request, reply) => {
     // What is counted here is shown even while the database is away: that is when it is needed most.
     const figures = await readFigures(deps.pool).catch(() => [])
     return reply.header('content-type', deps.metrics.contentType).send(await deps.metrics.text(figures))

@@ -6,6 +6,7 @@ import { Problem } from '../domain/problem.ts'
 import { listMeters, type Meter, putMeter } from '../store/meters.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
+import * as contract from './contract/runs.ts'
 import { Amount, Currency, closed, MeterType, noQueryOnPost } from './input.ts'
 import { listPage, PageQuery, pageFrom } from './paging.ts'
 
@@ -18,18 +19,22 @@ const MeterBody = closed({
 export function meterRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const backend = admit(ring, 'backend')
 
-  app.get('/v1/meters', { preParsing: backend, schema: { querystring: PageQuery } }, async (request) => {
-    const page = pageFrom(request.query)
-    const meters = await listMeters(deps.db, callerOf(request).tenantId, page)
-    return listPage(meters, page, meterView, (meter) => meter.meter_type)
-  })
+  app.get(
+    '/v1/meters',
+    { preParsing: backend, schema: { ...contract.listMeters, querystring: PageQuery } },
+    async (request) => {
+      const page = pageFrom(request.query)
+      const meters = await listMeters(deps.db, callerOf(request).tenantId, page)
+      return listPage(meters, page, meterView, (meter) => meter.meter_type)
+    },
+  )
 
   app.put(
     '/v1/meters/:type',
     {
       preParsing: backend,
       preValidation: noQueryOnPost,
-      schema: { params: Type.Object({ type: MeterType }), body: MeterBody },
+      schema: { ...contract.putMeter, params: Type.Object({ type: MeterType }), body: MeterBody },
     },
     async (request) => {
       if (currency(request.body.currency) === undefined) {

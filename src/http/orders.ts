@@ -6,6 +6,7 @@ import { Problem } from '../domain/problem.ts'
 import { listOrders, readOrder } from '../store/orders.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
+import * as contract from './contract/orders.ts'
 import { listPage, pageFrom, pageProperties } from './paging.ts'
 
 const OrderQuery = Type.Object(
@@ -35,20 +36,24 @@ const OrderQuery = Type.Object(
 export function orderRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const backend = admit(ring, 'backend')
 
-  app.get('/v1/orders', { preParsing: backend, schema: { querystring: OrderQuery } }, async (request) => {
-    const page = pageFrom(request.query)
-    const orders = await listOrders(deps.db, callerOf(request).tenantId, page, request.query.status)
-    return listPage(
-      orders,
-      page,
-      (order) => orderView(order, { withMetadata: true }),
-      (order) => order.order_id,
-    )
-  })
+  app.get(
+    '/v1/orders',
+    { preParsing: backend, schema: { ...contract.listOrders, querystring: OrderQuery } },
+    async (request) => {
+      const page = pageFrom(request.query)
+      const orders = await listOrders(deps.db, callerOf(request).tenantId, page, request.query.status)
+      return listPage(
+        orders,
+        page,
+        (order) => orderView(order, { withMetadata: true }),
+        (order) => order.order_id,
+      )
+    },
+  )
 
   app.get(
     '/v1/orders/:id',
-    { preParsing: backend, schema: { params: Type.Object({ id: Type.String() }) } },
+    { preParsing: backend, schema: { ...contract.readOrder, params: Type.Object({ id: Type.String() }) } },
     async (request) => {
       const order = await readOrder(deps.db, callerOf(request).tenantId, request.params.id)
       if (order === null) throw new Problem('not_found')

@@ -11,6 +11,7 @@ import { type Run, readRun } from '../store/runs.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import { Customer, EmptyBody, keyOf, PaymentMethod, retryAfter, sendAnswer, traceOf } from './checkouts.ts'
+import * as contract from './contract/runs.ts'
 import { Amount, Currency, closed, MeterType, noQueryOnPost } from './input.ts'
 
 const RunRequestBody = closed({
@@ -35,7 +36,7 @@ export function runRoutes(app: App, deps: Deps, ring: KeyRing): void {
     {
       preParsing: backend,
       preValidation: noQueryOnPost,
-      schema: { body: RunRequestBody },
+      schema: { ...contract.startRun, body: RunRequestBody },
       config: { tellsNewKeySafe: 'by_header' },
     },
     async (request, reply) => {
@@ -54,15 +55,23 @@ export function runRoutes(app: App, deps: Deps, ring: KeyRing): void {
     },
   )
 
-  app.get('/v1/runs/:id', { preParsing: backend, schema: { params: RunParams } }, async (request) => {
-    const run = await readRun(deps.db, callerOf(request).tenantId, orderIdOf(request.params.id))
-    if (run === null) throw new Problem('not_found')
-    return runView(run.order, run)
-  })
+  app.get(
+    '/v1/runs/:id',
+    { preParsing: backend, schema: { ...contract.readRun, params: RunParams } },
+    async (request) => {
+      const run = await readRun(deps.db, callerOf(request).tenantId, orderIdOf(request.params.id))
+      if (run === null) throw new Problem('not_found')
+      return runView(run.order, run)
+    },
+  )
 
   app.post(
     '/v1/runs/:id/usage',
-    { preParsing: backend, preValidation: noQueryOnPost, schema: { params: RunParams, body: UsageBody } },
+    {
+      preParsing: backend,
+      preValidation: noQueryOnPost,
+      schema: { ...contract.recordUsage, params: RunParams, body: UsageBody },
+    },
     async (request, reply) => {
       const answer = await recordUsage(deps, {
         tenantId: callerOf(request).tenantId,
@@ -78,7 +87,11 @@ export function runRoutes(app: App, deps: Deps, ring: KeyRing): void {
 
   app.post(
     '/v1/runs/:id/finalize',
-    { preParsing: backend, preValidation: noQueryOnPost, schema: { params: RunParams, body: EmptyBody } },
+    {
+      preParsing: backend,
+      preValidation: noQueryOnPost,
+      schema: { ...contract.finalizeRun, params: RunParams, body: EmptyBody },
+    },
     async (request, reply) => {
       const run = await finalizeRun(deps, {
         tenantId: callerOf(request).tenantId,

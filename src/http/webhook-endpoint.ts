@@ -7,6 +7,7 @@ import { refusalOf } from '../runtime/post-outside.ts'
 import { deleteEndpoint, type Endpoint, listDeliveries, putEndpoint, readEndpoint } from '../store/merchant-events.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
+import * as contract from './contract/notifications.ts'
 import { closed } from './input.ts'
 import { listPage, PageQuery, pageFrom } from './paging.ts'
 import { invalidRequest } from './problems.ts'
@@ -26,7 +27,7 @@ export function webhookEndpointRoutes(app: App, deps: Deps, ring: KeyRing): void
   const backend = admit(ring, 'backend')
   const path = '/v1/webhook-endpoint'
 
-  app.put(path, { preParsing: backend, schema: { body: EndpointBody } }, async (request) => {
+  app.put(path, { preParsing: backend, schema: { ...contract.putEndpoint, body: EndpointBody } }, async (request) => {
     const { url } = request.body
     const refused = refusalOf(url, deps.config.merchantWebhookAllowPrivate)
     if (refused !== null) throw invalidRequest(`body/url: ${refusals[refused]}`)
@@ -36,22 +37,26 @@ export function webhookEndpointRoutes(app: App, deps: Deps, ring: KeyRing): void
     return { ...endpointView(endpoint), secret }
   })
 
-  app.get(path, { preParsing: backend }, async (request) => {
+  app.get(path, { preParsing: backend, schema: { ...contract.readEndpoint } }, async (request) => {
     const endpoint = await readEndpoint(deps.db, callerOf(request).tenantId)
     if (endpoint === null) throw new Problem('not_found')
     return endpointView(endpoint)
   })
 
-  app.delete(path, { preParsing: backend }, async (request, reply) => {
+  app.delete(path, { preParsing: backend, schema: { ...contract.deleteEndpoint } }, async (request, reply) => {
     if (!(await deleteEndpoint(deps.db, callerOf(request).tenantId))) throw new Problem('not_found')
     return reply.code(204).send()
   })
 
-  app.get(`${path}/deliveries`, { preParsing: backend, schema: { querystring: PageQuery } }, async (request) => {
-    const page = pageFrom(request.query)
-    const deliveries = await listDeliveries(deps.db, callerOf(request).tenantId, page)
-    return listPage(deliveries, page, deliveryView, (delivery) => delivery.delivery_id)
-  })
+  app.get(
+    `${path}/deliveries`,
+    { preParsing: backend, schema: { ...contract.listDeliveries, querystring: PageQuery } },
+    async (request) => {
+      const page = pageFrom(request.query)
+      const deliveries = await listDeliveries(deps.db, callerOf(request).tenantId, page)
+      return listPage(deliveries, page, deliveryView, (delivery) => delivery.delivery_id)
+    },
+  )
 }
 
 const refusals = {

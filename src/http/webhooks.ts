@@ -5,6 +5,7 @@ import { isUsed } from '../flows/events.ts'
 import { WebhookSignatureInvalid, WebhookUnreadable } from '../provider/port.ts'
 import { acceptEvent, isWord } from '../store/inbox.ts'
 import type { App } from './app-type.ts'
+import { receiveEvent } from './contract/notifications.ts'
 import { invalidRequest } from './problems.ts'
 
 /** An event holds one object. The largest that matter here have some 10 kB. */
@@ -18,14 +19,18 @@ export function webhookRoutes(app: App, deps: Deps): void {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
 
-    scope.post(`/v1/webhooks/${notifications.provider}`, { bodyLimit: bodyLimitBytes }, async (request) => {
-      const signature = request.headers[notifications.signatureHeader]
-      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
-      const event = read(body, typeof signature === 'string' ? signature : undefined)
-      const isNew = await acceptEvent(deps.db, notifications.provider, event, isUsed(event.type))
-      request.log.info({ event: event.id, type: event.type, duplicate: !isNew }, 'notification')
-      return { received: true }
-    })
+    scope.post(
+      `/v1/webhooks/${notifications.provider}`,
+      { bodyLimit: bodyLimitBytes, schema: receiveEvent(notifications.signatureHeader) },
+      async (request) => {
+        const signature = request.headers[notifications.signatureHeader]
+        const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+        const event = read(body, typeof signature === 'string' ? signature : undefined)
+        const isNew = await acceptEvent(deps.db, notifications.provider, event, isUsed(event.type))
+        request.log.info({ event: event.id, type: event.type, duplicate: !isNew }, 'notification')
+        return { received: true }
+      },
+    )
   })
 
   function read(body: Buffer, signature: string | undefined) {

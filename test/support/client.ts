@@ -1,4 +1,6 @@
-/** A plain HTTP client of the API, as a storefront or a backend would write it. Sends what it is told, also nonsense. */
+/** A plain HTTP client of the API, as a storefront or a backend would write it. Sends what it is told, also nonsense; every
+ * answer is held against the contract. */
+import { expectInContract } from './contract.ts'
 
 export const keys = {
   storefront: 'pk_test_demo',
@@ -69,6 +71,14 @@ export class Client {
       ...(body === undefined ? {} : { body: (raw ? body : JSON.stringify(body)) as string }),
     })
     const text = await response.text()
+    // The path as it went out: `fetch` normalises it.
+    expectInContract({
+      method,
+      path: new URL(this.url + path).pathname,
+      status: response.status,
+      headers: response.headers,
+      text,
+    })
     return {
       status: response.status,
       headers: response.headers,

@@ -1,9 +1,10 @@
 /** One Postgres for the whole run, and in it the template that every test file's database is cloned from. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { TestProject } from 'vitest/node'
+import { parse } from 'yaml'
 import { startEmbeddedPostgres } from '../../src/runtime/embedded.ts'
 import { migrate } from '../../src/runtime/migrate.ts'
 import { administer } from './administer.ts'
@@ -12,6 +13,7 @@ import { quiet } from './quiet.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 const MIGRATIONS = resolve(import.meta.dirname, '../../migrations')
+const CONTRACT = resolve(import.meta.dirname, '../../openapi.yaml')
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -38,6 +40,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   }
   project.provide('adminUrl', server.url)
   project.provide('templateDatabase', template)
+  project.provide('contract', JSON.stringify(parse(await readFile(CONTRACT, 'utf8'))))
   return async () => {
     if (!process.env.KEEP_TEST_DATABASES) await administer(server.url, `drop database ${template} with (force)`)
     await server.stop()

@@ -4,6 +4,7 @@ import type { Deps } from '../../deps.ts'
 import { type AuditEntry, listAudit } from '../../store/operator-audit.ts'
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
+import * as contract from '../contract/admin.ts'
 import { closed } from '../input.ts'
 import { listPage, pageFrom, pageProperties } from '../paging.ts'
 import { type Admission, FilterText } from './operator.ts'
@@ -16,16 +17,20 @@ const AuditQuery = closed({
 })
 
 export function auditRoutes(app: App, deps: Deps, preParsing: Admission): void {
-  app.get('/v1/admin/audit', { preParsing, schema: { querystring: AuditQuery } }, async (request) => {
-    const { action, order_id: orderId, target: targetId } = request.query
-    const page = pageFrom(request.query)
-    const entries = await listAudit(deps.db, callerOf(request).tenantId, page, {
-      ...(action === undefined ? {} : { action }),
-      ...(orderId === undefined ? {} : { orderId }),
-      ...(targetId === undefined ? {} : { targetId }),
-    })
-    return listPage(entries, page, auditView, (entry) => entry.entry_id)
-  })
+  app.get(
+    '/v1/admin/audit',
+    { preParsing, schema: { ...contract.listAudit, querystring: AuditQuery } },
+    async (request) => {
+      const { action, order_id: orderId, target: targetId } = request.query
+      const page = pageFrom(request.query)
+      const entries = await listAudit(deps.db, callerOf(request).tenantId, page, {
+        ...(action === undefined ? {} : { action }),
+        ...(orderId === undefined ? {} : { orderId }),
+        ...(targetId === undefined ? {} : { targetId }),
+      })
+      return listPage(entries, page, auditView, (entry) => entry.entry_id)
+    },
+  )
 }
 
 export function auditView(entry: AuditEntry) {

@@ -9,6 +9,7 @@ import type { KeyOwner } from '../../store/tenants.ts'
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
 import { EmptyBody } from '../checkouts.ts'
+import * as contract from '../contract/admin.ts'
 import { closed, noQueryOnPost } from '../input.ts'
 import { listPage, pageFrom, pageProperties } from '../paging.ts'
 import { type Admission, FilterFlag, FilterText, IdParams, operatorOf } from './operator.ts'
@@ -24,26 +25,38 @@ const EventQuery = closed({
 })
 
 export function adminEventRoutes(app: App, deps: Deps, preParsing: Admission): void {
-  app.get('/v1/admin/events', { preParsing, schema: { querystring: EventQuery } }, async (request) => {
-    const { state, type, order_id: orderId, unnamed } = request.query
-    const { tenantId, connectedAccount } = callerOf(request)
-    const page = pageFrom(request.query)
-    const events = await listEvents(deps.db, page, {
-      ...(state === undefined ? {} : { state }),
-      ...(type === undefined ? {} : { type }),
-      ...(orderId === undefined ? {} : { order: { tenantId, orderId } }),
-      ...(unnamed === 'true' ? { unnamedOf: { account: connectedAccount } } : { tenantId }),
-    })
-    return listPage(events, page, eventView, eventCursor)
-  })
+  app.get(
+    '/v1/admin/events',
+    { preParsing, schema: { ...contract.listEvents, querystring: EventQuery } },
+    async (request) => {
+      const { state, type, order_id: orderId, unnamed } = request.query
+      const { tenantId, connectedAccount } = callerOf(request)
+      const page = pageFrom(request.query)
+      const events = await listEvents(deps.db, page, {
+        ...(state === undefined ? {} : { state }),
+        ...(type === undefined ? {} : { type }),
+        ...(orderId === undefined ? {} : { order: { tenantId, orderId } }),
+        ...(unnamed === 'true' ? { unnamedOf: { account: connectedAccount } } : { tenantId }),
+      })
+      return listPage(events, page, eventView, eventCursor)
+    },
+  )
 
-  app.get('/v1/admin/events/:id', { preParsing, schema: { params: IdParams } }, async (request) => {
-    return eventView(await visibleEvent(deps, callerOf(request), request.params.id))
-  })
+  app.get(
+    '/v1/admin/events/:id',
+    { preParsing, schema: { ...contract.readEvent, params: IdParams } },
+    async (request) => {
+      return eventView(await visibleEvent(deps, callerOf(request), request.params.id))
+    },
+  )
 
   app.post(
     '/v1/admin/events/:id/replay',
-    { preParsing, preValidation: noQueryOnPost, schema: { params: IdParams, body: EmptyBody } },
+    {
+      preParsing,
+      preValidation: noQueryOnPost,
+      schema: { ...contract.replayEvent, params: IdParams, body: EmptyBody },
+    },
     async (request) => {
       const event = await visibleEvent(deps, callerOf(request), request.params.id)
       const id = event.event_id

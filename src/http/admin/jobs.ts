@@ -7,6 +7,7 @@ import { discardJob, type JobRow, jobId, listJobs, readJob, requeueJob, splitJob
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
 import { EmptyBody } from '../checkouts.ts'
+import * as contract from '../contract/admin.ts'
 import { closed, noQueryOnPost } from '../input.ts'
 import { listPage, pageFrom, pageProperties } from '../paging.ts'
 import { type Admission, IdParams, operatorOf } from './operator.ts'
@@ -18,25 +19,32 @@ const JobQuery = closed({
   ),
 })
 
-const buttons = { requeue: requeueJob, discard: discardJob }
+const buttons = {
+  requeue: { press: requeueJob, about: contract.requeueJob },
+  discard: { press: discardJob, about: contract.discardJob },
+}
 
 export function adminJobRoutes(app: App, deps: Deps, preParsing: Admission): void {
-  app.get('/v1/admin/jobs', { preParsing, schema: { querystring: JobQuery } }, async (request) => {
-    const page = pageFrom(request.query)
-    const jobs = await listJobs(deps.db, callerOf(request).tenantId, page, request.query.state)
-    return listPage(jobs, page, jobView, jobId)
-  })
+  app.get(
+    '/v1/admin/jobs',
+    { preParsing, schema: { ...contract.listJobs, querystring: JobQuery } },
+    async (request) => {
+      const page = pageFrom(request.query)
+      const jobs = await listJobs(deps.db, callerOf(request).tenantId, page, request.query.state)
+      return listPage(jobs, page, jobView, jobId)
+    },
+  )
 
-  app.get('/v1/admin/jobs/:id', { preParsing, schema: { params: IdParams } }, async (request) => {
+  app.get('/v1/admin/jobs/:id', { preParsing, schema: { ...contract.readJob, params: IdParams } }, async (request) => {
     const job = await readJob(deps.db, callerOf(request).tenantId, ...splitJobId(request.params.id))
     if (job === null) throw new Problem('not_found')
     return jobView(job)
   })
 
-  for (const [name, press] of Object.entries(buttons)) {
+  for (const [name, { press, about }] of Object.entries(buttons)) {
     app.post(
       `/v1/admin/jobs/:id/${name}`,
-      { preParsing, preValidation: noQueryOnPost, schema: { params: IdParams, body: EmptyBody } },
+      { preParsing, preValidation: noQueryOnPost, schema: { ...about, params: IdParams, body: EmptyBody } },
       async (request) => {
         const by = operatorOf(request)
         const [topic, businessId] = splitJobId(request.params.id)

@@ -15,6 +15,7 @@ import { listDeliveries, readEvent, redeliverEvent } from '../../store/merchant-
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
 import { EmptyBody } from '../checkouts.ts'
+import * as contract from '../contract/admin.ts'
 import { closed, noQueryOnPost } from '../input.ts'
 import { listPage, PageQuery, pageFrom, pageProperties } from '../paging.ts'
 import { deliveryView } from '../webhook-endpoint.ts'
@@ -28,22 +29,27 @@ const DeliveryQuery = closed({
 
 const decisions = {
   /** It has arrived. */
-  sent: decideEmailWasSent,
+  sent: { decide: decideEmailWasSent, about: contract.emailWasSent },
   /** It may arrive twice. */
-  'send-again': sendEmailAgain,
+  'send-again': { decide: sendEmailAgain, about: contract.sendEmailAgain },
 }
 
 export function adminNewsRoutes(app: App, deps: Deps, preParsing: Admission): void {
-  const post = { preParsing, preValidation: noQueryOnPost, schema: { params: IdParams, body: EmptyBody } }
+  const post = { preParsing, preValidation: noQueryOnPost }
+  const input = { params: IdParams, body: EmptyBody }
 
-  app.get('/v1/admin/emails', { preParsing, schema: { querystring: PageQuery } }, async (request) => {
-    const page = pageFrom(request.query)
-    const emails = await listEmailsToDecide(deps.db, callerOf(request).tenantId, page)
-    return listPage(emails, page, emailView, emailId)
-  })
+  app.get(
+    '/v1/admin/emails',
+    { preParsing, schema: { ...contract.listEmails, querystring: PageQuery } },
+    async (request) => {
+      const page = pageFrom(request.query)
+      const emails = await listEmailsToDecide(deps.db, callerOf(request).tenantId, page)
+      return listPage(emails, page, emailView, emailId)
+    },
+  )
 
-  for (const [name, decide] of Object.entries(decisions)) {
-    app.post(`/v1/admin/emails/:id/${name}`, post, async (request) => {
+  for (const [name, { decide, about }] of Object.entries(decisions)) {
+    app.post(`/v1/admin/emails/:id/${name}`, { ...post, schema: { ...about, ...input } }, async (request) => {
       const by = operatorOf(request)
       const [orderId, kind] = splitId(request.params.id)
       const before = (await emailsOf(deps.db, by.tenantId, orderId)).find((email) => email.kind === kind)
@@ -65,29 +71,37 @@ export function adminNewsRoutes(app: App, deps: Deps, preParsing: Admission): vo
     })
   }
 
-  app.get('/v1/admin/deliveries', { preParsing, schema: { querystring: DeliveryQuery } }, async (request) => {
-    const { failed, event_id: eventId } = request.query
-    const page = pageFrom(request.query)
-    const deliveries = await listDeliveries(deps.db, callerOf(request).tenantId, page, {
-      ...(failed === 'true' ? { failed: true } : {}),
-      ...(eventId === undefined ? {} : { eventId }),
-    })
-    return listPage(deliveries, page, deliveryView, (delivery) => delivery.delivery_id)
-  })
+  app.get(
+    '/v1/admin/deliveries',
+    { preParsing, schema: { ...contract.listAllDeliveries, querystring: DeliveryQuery } },
+    async (request) => {
+      const { failed, event_id: eventId } = request.query
+      const page = pageFrom(request.query)
+      const deliveries = await listDeliveries(deps.db, callerOf(request).tenantId, page, {
+        ...(failed === 'true' ? { failed: true } : {}),
+        ...(eventId === undefined ? {} : { eventId }),
+      })
+      return listPage(deliveries, page, deliveryView, (delivery) => delivery.delivery_id)
+    },
+  )
 
-  app.post('/v1/admin/merchant-events/:id/redeliver', post, async (request) => {
-    const by = operatorOf(request)
-    const event = await readEvent(deps.db, by.tenantId, request.params.id)
-    if (event === null) throw new Problem('not_found')
-    const { event_id: id, order_id: orderId } = event
-    const act = { action: 'redeliver', target: { type: 'merchant_event' as const, id, orderId } }
-    return auditedTransaction(deps.db, by, act, async (tx) => {
-      if ((await redeliverEvent(tx, by.tenantId, id)) === null) {
-        throw new Problem('job_state_conflict', { detail: 'It is being delivered this moment.' })
-      }
-      return { id, object: 'merchant_event' as const, type: event.type, order_id: orderId }
-    })
-  })
+  app.post(
+    '/v1/admin/merchant-events/:id/redeliver',
+    { ...post, schema: { ...contract.redeliverEvent, ...input } },
+    async (request) => {
+      const by = operatorOf(request)
+      const event = await readEvent(deps.db, by.tenantId, request.params.id)
+      if (event === null) throw new Problem('not_found')
+      const { event_id: id, order_id: orderId } = event
+      const act = { action: 'redeliver', target: { type: 'merchant_event' as const, id, orderId } }
+      return auditedTransaction(deps.db, by, act, async (tx) => {
+        if ((await redeliverEvent(tx, by.tenantId, id)) === null) {
+          throw new Problem('job_state_conflict', { detail: 'It is being delivered this moment.' })
+        }
+        return { id, object: 'merchant_event' as const, type: event.type, order_id: orderId }
+      })
+    },
+  )
 }
 
 function emailId({ order_id, kind }: Email): string {

@@ -12,6 +12,7 @@ import { readOrder } from '../../store/orders.ts'
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
 import { EmptyBody, retryAfter, traceOf } from '../checkouts.ts'
+import * as contract from '../contract/admin-orders.ts'
 import { closed, noQueryOnPost } from '../input.ts'
 import { listPage, pageFrom, pageProperties } from '../paging.ts'
 import { auditView } from './audit.ts'
@@ -39,36 +40,44 @@ export const DecisionBody = closed({
 })
 
 export function adminOrderRoutes(app: App, deps: Deps, preParsing: Admission): void {
-  app.get('/v1/admin/orders', { preParsing, schema: { querystring: OrderQuery } }, async (request) => {
-    const { status, flagged, reason, key, reference, email } = request.query
-    const page = pageFrom(request.query)
-    const orders = await findOrders(deps.db, callerOf(request).tenantId, page, {
-      ...(status === undefined ? {} : { status }),
-      ...(flagged === 'true' ? { flagged: true } : {}),
-      ...(reason === undefined ? {} : { reason }),
-      ...(key === undefined ? {} : { key }),
-      ...(reference === undefined ? {} : { reference }),
-      ...(email === undefined ? {} : { email }),
-    })
-    return listPage(orders, page, listView, (order) => order.order_id)
-  })
+  app.get(
+    '/v1/admin/orders',
+    { preParsing, schema: { ...contract.listAdminOrders, querystring: OrderQuery } },
+    async (request) => {
+      const { status, flagged, reason, key, reference, email } = request.query
+      const page = pageFrom(request.query)
+      const orders = await findOrders(deps.db, callerOf(request).tenantId, page, {
+        ...(status === undefined ? {} : { status }),
+        ...(flagged === 'true' ? { flagged: true } : {}),
+        ...(reason === undefined ? {} : { reason }),
+        ...(key === undefined ? {} : { key }),
+        ...(reference === undefined ? {} : { reference }),
+        ...(email === undefined ? {} : { email }),
+      })
+      return listPage(orders, page, listView, (order) => order.order_id)
+    },
+  )
 
-  app.get('/v1/admin/orders/:id', { preParsing, schema: { params: IdParams } }, async (request) => {
-    const { tenantId } = callerOf(request)
-    const order = await readOrder(deps.db, tenantId, request.params.id)
-    if (order === null) throw new Problem('not_found')
-    const [story, audit] = await Promise.all([
-      readStory(deps.db, order),
-      listAudit(deps.db, tenantId, { limit: 199, after: null }, { orderId: order.order_id }),
-    ])
-    return { ...view(order, { withMetadata: true }), ...storyView(story), audit: audit.map(auditView) }
-  })
+  app.get(
+    '/v1/admin/orders/:id',
+    { preParsing, schema: { ...contract.readAdminOrder, params: IdParams } },
+    async (request) => {
+      const { tenantId } = callerOf(request)
+      const order = await readOrder(deps.db, tenantId, request.params.id)
+      if (order === null) throw new Problem('not_found')
+      const [story, audit] = await Promise.all([
+        readStory(deps.db, order),
+        listAudit(deps.db, tenantId, { limit: 199, after: null }, { orderId: order.order_id }),
+      ])
+      return { ...view(order, { withMetadata: true }), ...storyView(story), audit: audit.map(auditView) }
+    },
+  )
 
   const post = { preParsing, preValidation: noQueryOnPost }
 
   app.post(
     '/v1/admin/orders/:id/reconcile',
-    { ...post, schema: { params: IdParams, body: EmptyBody } },
+    { ...post, schema: { ...contract.reconcileOrder, params: IdParams, body: EmptyBody } },
     async (request, reply) => {
       const order = await reconcileNow(deps, operatorOf(request), request.params.id, traceOf(request).traceparent)
       if (isOpen(order.status)) reply.code(202).header('retry-after', retryAfter(deps.config.reconcileAfterMs))
@@ -78,7 +87,7 @@ export function adminOrderRoutes(app: App, deps: Deps, preParsing: Admission): v
 
   app.post(
     '/v1/admin/orders/:id/decide',
-    { ...post, schema: { params: IdParams, body: DecisionBody } },
+    { ...post, schema: { ...contract.decideOrder, params: IdParams, body: DecisionBody } },
     async (request) => {
       const { outcome, reason } = request.body
       const decision = { orderId: request.params.id, outcome, reason, ...traceOf(request) }

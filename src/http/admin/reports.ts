@@ -6,6 +6,7 @@ import { requestReport } from '../../flows/reconciliation-report.ts'
 import { listFindings, listReports, type Report, type ReportFinding, readReport } from '../../store/reports.ts'
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
+import * as contract from '../contract/admin.ts'
 import { closed, noQueryOnPost } from '../input.ts'
 import { listPage, PageQuery, pageFrom } from '../paging.ts'
 import { type Admission, IdParams, operatorOf } from './operator.ts'
@@ -16,7 +17,7 @@ export const ReportBody = closed({ from: Moment, to: Moment })
 export function reportRoutes(app: App, deps: Deps, preParsing: Admission): void {
   app.post(
     '/v1/admin/reports',
-    { preParsing, preValidation: noQueryOnPost, schema: { body: ReportBody } },
+    { preParsing, preValidation: noQueryOnPost, schema: { ...contract.startReport, body: ReportBody } },
     async (request, reply) => {
       const { from, to } = request.body
       const report = await requestReport(deps, operatorOf(request), { from: new Date(from), to: new Date(to) })
@@ -24,21 +25,29 @@ export function reportRoutes(app: App, deps: Deps, preParsing: Admission): void 
     },
   )
 
-  app.get('/v1/admin/reports', { preParsing, schema: { querystring: PageQuery } }, async (request) => {
-    const page = pageFrom(request.query)
-    const reports = await listReports(deps.db, callerOf(request).tenantId, page)
-    return listPage(reports, page, reportView, (report) => report.report_id)
-  })
+  app.get(
+    '/v1/admin/reports',
+    { preParsing, schema: { ...contract.listReports, querystring: PageQuery } },
+    async (request) => {
+      const page = pageFrom(request.query)
+      const reports = await listReports(deps.db, callerOf(request).tenantId, page)
+      return listPage(reports, page, reportView, (report) => report.report_id)
+    },
+  )
 
-  app.get('/v1/admin/reports/:id', { preParsing, schema: { params: IdParams } }, async (request) => {
-    const report = await readReport(deps.db, callerOf(request).tenantId, request.params.id)
-    if (report === null) throw new Problem('not_found')
-    return reportView(report)
-  })
+  app.get(
+    '/v1/admin/reports/:id',
+    { preParsing, schema: { ...contract.readReport, params: IdParams } },
+    async (request) => {
+      const report = await readReport(deps.db, callerOf(request).tenantId, request.params.id)
+      if (report === null) throw new Problem('not_found')
+      return reportView(report)
+    },
+  )
 
   app.get(
     '/v1/admin/reports/:id/findings',
-    { preParsing, schema: { params: IdParams, querystring: PageQuery } },
+    { preParsing, schema: { ...contract.listFindings, params: IdParams, querystring: PageQuery } },
     async (request) => {
       const { tenantId } = callerOf(request)
       const { id } = request.params

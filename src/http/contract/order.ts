@@ -1,0 +1,69 @@
+/** The order in the contract. */
+import {
+  amount,
+  count,
+  currency,
+  flag,
+  id,
+  listOf,
+  mapOf,
+  moment,
+  named,
+  object,
+  orNull,
+  text,
+  words,
+} from './schema.ts'
+
+const status = words(
+  'pending',
+  'requires_action',
+  'needs_reconcile',
+  'authorized',
+  'paid',
+  'partially_refunded',
+  'refunded',
+  'payment_failed',
+  'canceled',
+)
+
+const payment = object(
+  {
+    provider: words('stripe'),
+    reference: orNull({ ...text, description: 'the provider’s id of the payment' }),
+    status: orNull({ ...text, description: 'in the provider’s words' }),
+  },
+  {
+    client_secret: { ...text, description: 'only in the answer of the POST, while the order waits for the customer' },
+    decline_code: text,
+    capture_before: { ...moment, description: 'when a hold ends by itself' },
+  },
+)
+
+export const orderProperties = {
+  id: id('ord'),
+  object: words('order'),
+  status,
+  currency,
+  total: amount,
+  captured: amount,
+  refunded: { ...amount, description: 'minor units; refunds that have not failed' },
+  disputed: flag,
+  lines: listOf(named('OrderLine', object({ sku: text, name: text, quantity: count, unit_price: amount, amount }))),
+  customer_id: id('cus'),
+  payment,
+  created_at: moment,
+  updated_at: moment,
+}
+
+export const orderMaybe = {
+  reconcile_reason: { ...text, description: 'why a person or the service still has to look at it' },
+}
+
+export const metadata = { ...mapOf(text), description: 'as the storefront gave it' }
+
+/** As answers of checkouts show it, which hold no personal data. */
+export const OrderSchema = named('Order', object(orderProperties, orderMaybe))
+
+/** As `GET /orders` shows it. */
+export const OrderWithMetadataSchema = named('OrderWithMetadata', object({ ...orderProperties, metadata }, orderMaybe))
