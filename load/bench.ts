@@ -1,13 +1,13 @@
 /** `npm run bench`: what a checkout costs, beside what it could cost at least and what it costs when written in an
  * afternoon. With `--check` exits 1 where a target is missed. */
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { Contestants } from './bench/contestants.ts'
 import { benchReport } from './bench/report.ts'
 import { type BenchOptions, type Section, sectionNames, sections } from './bench/sections.ts'
 import { holds } from './bench/targets.ts'
-import { runFolder } from './support/folder.ts'
+import { exitOnSignals, runFolder } from './support/folder.ts'
 import { startLoadPostgres } from './support/postgres.ts'
 
 const usage = `npm run bench -- [flags]
@@ -40,6 +40,7 @@ function count(flag: 'rounds' | 'seconds' | 'connections' | 'aged-keys'): number
   return number
 }
 
+exitOnSignals()
 if (values.help) {
   console.log(usage)
 } else {
@@ -62,13 +63,13 @@ if (values.help) {
 
 async function bench(names: readonly (typeof sectionNames)[number][], options: BenchOptions): Promise<Section[]> {
   const folder = await runFolder('checkout-bench')
-  const postgres = await startLoadPostgres(folder)
+  const postgres = await startLoadPostgres(folder.path)
   const say = (what: string) => process.stderr.write(`${what}\n`)
   try {
     const results: Section[] = []
     for (const name of names) {
       // Each section's own: what the others stored or left to vacuum is not its concern.
-      const contestants = new Contestants(postgres, folder, name)
+      const contestants = new Contestants(postgres, folder.logs, name)
       try {
         results.push(
           await sections[name]({ ...options, contestants, postgres, say: (what) => say(`${name}: ${what}`) }),
@@ -80,6 +81,5 @@ async function bench(names: readonly (typeof sectionNames)[number][], options: B
     return results
   } finally {
     await postgres.stop()
-    await rm(folder, { recursive: true, force: true })
   }
 }

@@ -6,6 +6,7 @@ import { pageAsHtml } from './storm/page-html.ts'
 import { pageAsText } from './storm/page-text.ts'
 import { runStorm } from './storm/run.ts'
 import type { Watcher } from './storm/weather.ts'
+import { exitOnSignals } from './support/folder.ts'
 
 function given(): StormOptions | null {
   try {
@@ -27,6 +28,7 @@ const watcher: Watcher = {
   },
 }
 
+exitOnSignals()
 const options = given()
 if (options === null) {
   console.log(usage)

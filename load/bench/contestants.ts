@@ -22,15 +22,15 @@ export const skus = Array.from({ length: 100 }, (_, at) => `bench_${at + 1}`)
 
 export class Contestants {
   readonly #postgres: LoadPostgres
-  readonly #folder: string
+  readonly #logs: string
   readonly #section: string
   readonly #running: Contestant[] = []
   readonly #others: Program[] = []
 
   /** `section` tells its databases and logs from those of others. */
-  constructor(postgres: LoadPostgres, folder: string, section: string) {
+  constructor(postgres: LoadPostgres, logs: string, section: string) {
     this.#postgres = postgres
-    this.#folder = folder
+    this.#logs = logs
     this.#section = section
   }
 
@@ -111,7 +111,7 @@ export class Contestants {
   }
 
   #log(name: string): string {
-    return join(this.#folder, 'logs', `${this.#section}-${name.replaceAll(' ', '-')}.log`)
+    return join(this.#logs, `${this.#section}-${name.replaceAll(' ', '-')}.log`)
   }
 }
 

@@ -172,7 +172,11 @@ function runningService(values: ReturnType<typeof parse>): StormOptions['running
   if (database === undefined || simulator === undefined) {
     throw new UsageError('the audit reads the books of a running service: give --database and --simulator too')
   }
-  return { urls: url ?? [], databaseUrl: database, simulatorUrl: simulator.replace(/\/+$/, '') }
+  return {
+    urls: (url ?? []).map((each) => each.replace(/\/+$/, '')),
+    databaseUrl: database,
+    simulatorUrl: simulator.replace(/\/+$/, ''),
+  }
 }
 
 /** `a:0.5,b` as [a, 0.5], [b, 1]. */

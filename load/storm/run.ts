@@ -20,8 +20,8 @@ export async function runStorm(options: StormOptions, watcher: Watcher): Promise
   try {
     const page = options.auditOnly ? await onlyJudge(options, stage) : await storm(options, stage, watcher)
     if (stage.own !== undefined && !isClean(page.verdict)) {
-      stage.own.keep = true
-      watcher.say(`logs and data stay in ${stage.own.folder}`)
+      stage.own.folder.keep()
+      watcher.say(`logs and data stay in ${stage.own.folder.path}`)
     }
     return page
   } finally {

@@ -1,10 +1,9 @@
 /** What a storm is let loose on: Postgres, the simulator, API processes and workers; or a service that runs already. */
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createPool, type DatabasePool } from '../../src/runtime/database.ts'
 import { freePort } from '../../src/runtime/free-port.ts'
 import { startProxy, type TcpProxy } from '../../test/support/proxy.ts'
-import { runFolder } from '../support/folder.ts'
+import { type RunFolder, runFolder } from '../support/folder.ts'
 import { type LoadPostgres, startLoadPostgres } from '../support/postgres.ts'
 import { startProgram } from '../support/processes.ts'
 import { addStandby } from './failover.ts'
@@ -28,9 +27,8 @@ export interface OwnService {
   standby: LoadPostgres | undefined
   /** Between the service and Postgres. */
   proxy: TcpProxy
-  folder: string
-  /** Where logs stay, so that a failure can be looked into. */
-  keep: boolean
+  /** Holds logs and data. */
+  folder: RunFolder
   /** The storm's own connections go to another server from now on. */
   moveTo(databaseUrl: string): void
 }
@@ -62,9 +60,9 @@ async function startOwn(options: StormOptions): Promise<Stage> {
     for (const each of stops.splice(0).reverse()) await each()
   }
   try {
-    const postgres = await startLoadPostgres(folder)
+    const postgres = await startLoadPostgres(folder.path)
     stops.push(() => postgres.stop())
-    const standby = options.scenario === 'failover' ? await addStandby(postgres, folder) : undefined
+    const standby = options.scenario === 'failover' ? await addStandby(postgres, folder.path) : undefined
     stops.push(async () => standby?.stop())
     const proxy = await startProxy(postgres.url)
     stops.push(() => proxy.close())
@@ -72,7 +70,7 @@ async function startOwn(options: StormOptions): Promise<Stage> {
     const simulator = await startProgram(
       join(import.meta.dirname, '../support/simulator-program.ts'),
       { WEBHOOK_URL: `http://127.0.0.1:${port}/v1/webhooks/stripe`, STRIPE_WEBHOOK_SECRET: webhookSecret },
-      join(folder, 'logs', 'simulator.log'),
+      join(folder.logs, 'simulator.log'),
     )
     stops.push(() => simulator.stop())
     const simulatorUrl = simulator.url ?? ''
@@ -87,7 +85,7 @@ async function startOwn(options: StormOptions): Promise<Stage> {
       ...impatient,
       ...options.settings,
     }
-    const fleet = new Fleet(join(folder, 'logs'))
+    const fleet = new Fleet(folder.logs)
     stops.push(() => fleet.stop())
     await fleet.add('api', { ...env, PORT: String(port) })
     for (let at = 1; at < options.processes; at++) await fleet.add('api', env)
@@ -100,7 +98,6 @@ async function startOwn(options: StormOptions): Promise<Stage> {
       standby,
       proxy,
       folder,
-      keep: false,
       moveTo(databaseUrl) {
         void pool.end().catch(() => {})
         pool = stormPool(databaseUrl)
@@ -113,14 +110,12 @@ async function startOwn(options: StormOptions): Promise<Stage> {
         return pool
       },
       own,
-      async stop() {
-        await stop()
-        if (!own.keep) await rm(folder, { recursive: true, force: true })
-      },
+      stop,
     }
   } catch (error) {
     await stop()
-    throw new Error(`the service could not be started; its logs are in ${folder}`, { cause: error })
+    folder.keep()
+    throw new Error(`the service could not be started; its logs are in ${folder.logs}`, { cause: error })
   }
 }
 
