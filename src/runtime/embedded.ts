@@ -2,12 +2,12 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BaseLogger } from 'pino'
-import { prepareBinaries } from './embedded-binaries.ts'
-import { openCluster } from './embedded-cluster.ts'
-import { openHome } from './embedded-home.ts'
+import { prepareBinaries } from './embedded/binaries.ts'
+import { openCluster } from './embedded/cluster.ts'
+import { openHome } from './embedded/home.ts'
+import { freeDataFolder } from './embedded/postmaster.ts'
+import { launch, type Server, StartFailure } from './embedded/server.ts'
 import { freePort, HOST } from './free-port.ts'
-import { freeDataFolder } from './embedded-postmaster.ts'
-import { launch, type Server, StartFailure } from './embedded-server.ts'
 
 export type EmbeddedPostgres = {
   /** Connection string of the superuser, for the database `postgres`. Contains the password. */

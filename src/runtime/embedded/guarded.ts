@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { Account } from './embedded-account.ts'
+import type { Account } from './account.ts'
 
-export const WATCHDOG_SCRIPT = 'embedded-watchdog.ts'
+export const WATCHDOG_SCRIPT = 'watchdog.ts'
 
 /** A program of Postgres that cannot outlive this process. */
 export type Guarded = {

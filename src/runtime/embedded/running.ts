@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
-import { HOST } from './free-port.ts'
+import { HOST } from '../free-port.ts'
 
 /** The connection string of the embedded server that another process runs in this folder; undefined where none answers. */
 export async function runningEmbeddedPostgres(dataDir: string): Promise<string | undefined> {

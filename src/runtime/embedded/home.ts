@@ -3,8 +3,8 @@ import { chown, lstat, mkdir, mkdtemp, realpath, rmdir, stat, symlink, unlink } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Account, accountOfUid, canReach, serverAccount } from './embedded-account.ts'
-import { hasCode } from './error-code.ts'
+import { hasCode } from '../error-code.ts'
+import { type Account, accountOfUid, canReach, serverAccount } from './account.ts'
 
 /** Folder that holds all of one embedded server, and the account that owns it (undefined: our own). */
 export type Home = { path: string; account: Account | undefined }

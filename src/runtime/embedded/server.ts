@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BaseLogger } from 'pino'
-import type { Account } from './embedded-account.ts'
-import type { Binaries } from './embedded-binaries.ts'
-import { spawnGuarded } from './embedded-guarded.ts'
-import { HOST } from './free-port.ts'
-import { CLUSTER_NAME, freeDataFolder, isChildOf, readPidFile } from './embedded-postmaster.ts'
+import { HOST } from '../free-port.ts'
+import type { Account } from './account.ts'
+import type { Binaries } from './binaries.ts'
+import { spawnGuarded } from './guarded.ts'
+import { CLUSTER_NAME, freeDataFolder, isChildOf, readPidFile } from './postmaster.ts'
 
 export type LaunchOptions = {
   data: string

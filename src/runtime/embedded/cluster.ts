@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { chown, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Account } from './embedded-account.ts'
-import type { Binaries } from './embedded-binaries.ts'
-import { spawnGuarded } from './embedded-guarded.ts'
-import type { Home } from './embedded-home.ts'
-import { hasCode } from './error-code.ts'
+import { hasCode } from '../error-code.ts'
+import type { Account } from './account.ts'
+import type { Binaries } from './binaries.ts'
+import { spawnGuarded } from './guarded.ts'
+import type { Home } from './home.ts'
 
 /** A database cluster on disk and the superuser's password. */
 export type Cluster = { data: string; user: string; password: string }

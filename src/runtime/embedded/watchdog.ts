@@ -3,7 +3,7 @@
  * pipe belongs to the process that asked for the server, so the kernel closes it however that process ends, SIGKILL
  * included, and no server is left behind.
  *
- * Arguments: pid of the asking process (read by the next start, see embedded-postmaster.ts), `uid:gid` or `-`,
+ * Arguments: pid of the asking process (read by the next start, see postmaster.ts), `uid:gid` or `-`,
  * then the server's command line. Exits with the server's exit code. */
 import { spawn } from 'node:child_process'
 

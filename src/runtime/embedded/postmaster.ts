@@ -3,8 +3,8 @@ import { readFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { WATCHDOG_SCRIPT } from './embedded-guarded.ts'
-import { hasCode } from './error-code.ts'
+import { hasCode } from '../error-code.ts'
+import { WATCHDOG_SCRIPT } from './guarded.ts'
 
 /** `cluster_name` of the servers started here; visible in their command line. */
 export const CLUSTER_NAME = 'embedded'

@@ -15,8 +15,8 @@ import {
 } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
-import { type Account, canReach } from './embedded-account.ts'
-import { hasCode } from './error-code.ts'
+import { hasCode } from '../error-code.ts'
+import { type Account, canReach } from './account.ts'
 
 /** Absolute paths of the server's programs. */
 export type Binaries = { initdb: string; postgres: string }
