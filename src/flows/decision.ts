@@ -240,12 +240,15 @@ class Deciding {
 
   async #ask(call: Parameters<typeof ask<PaymentOutcome>>[2]) {
     const configured = await stillConfigured(this.#deps, this.#order)
-    if (configured !== true) {
+    if (configured === false) {
+      throw conflict(
+        this.#order,
+        'It was claimed for other credentials than are configured, and these would answer from other books.',
+      )
+    }
+    if (configured === null) {
       throw new Problem('provider_unavailable', {
-        detail:
-          configured === null
-            ? 'The payment provider was not reached, and nothing was decided.'
-            : 'The order was claimed for other credentials than are configured: they would answer from other books.',
+        detail: 'The payment provider was not reached, and nothing was decided.',
         retryAfterSeconds: 2,
       })
     }

@@ -10,7 +10,7 @@ export interface OrderFilter {
   reason?: string
   /** The attempt's idempotency key. */
   key?: string
-  /** The provider's id of the payment. */
+  /** The provider's id of a payment, refund or dispute. */
   reference?: string
   email?: string
 }
@@ -35,7 +35,16 @@ export function findOrders(
   }
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
   if (filter.reason !== undefined) query = query.where('reconcile_reason', '=', filter.reason)
-  if (filter.reference !== undefined) query = query.where('intent_id', '=', filter.reference)
+  if (filter.reference !== undefined) {
+    // Its payment, a payment that it did not wait for, or money that went back.
+    const { reference } = filter
+    query = query.where(sql<boolean>`order_id IN (
+      SELECT o.order_id FROM orders o WHERE o.tenant_id = ${tenantId} AND o.intent_id = ${reference}
+      UNION ALL SELECT t.order_id FROM ledger_transfers t WHERE t.tenant_id = ${tenantId}
+        AND t.kind IN ('late_capture', 'mismatch') AND t.business_id = ${reference}
+      UNION ALL SELECT r.order_id FROM refunds r WHERE r.tenant_id = ${tenantId} AND r.provider_refund_id = ${reference}
+      UNION ALL SELECT d.order_id FROM disputes d WHERE d.tenant_id = ${tenantId} AND d.dispute_id = ${reference})`)
+  }
   if (filter.key !== undefined) {
     // The attempt knows its order, or its refund and that its order.
     query = query.where(sql<boolean>`order_id IN (

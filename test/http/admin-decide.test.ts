@@ -155,6 +155,24 @@ describe('while the provider gives no answer', () => {
   })
 })
 
+describe('an order of other credentials than are configured', () => {
+  it('is not decided by what these say', async () => {
+    const { id, key } = await chargedInDoubt(scene)
+    await scene.db.updateTable('orders').set({ provider_account: 'acct_before' }).where('order_id', '=', id).execute()
+    for (const outcome of ['canceled', 'paid', 'accept_captured']) {
+      expect((await decide(id, outcome)).json.code).toBe('order_state_conflict')
+    }
+    expect((await orderOf(scene.db, key)).status).toBe('needs_reconcile')
+    const { provider_account } = await scene.db
+      .selectFrom('orders')
+      .select('provider_account')
+      .where('order_id', '<>', id)
+      .executeTakeFirstOrThrow()
+    await scene.db.updateTable('orders').set({ provider_account }).where('order_id', '=', id).execute()
+    expect((await decide(id, 'paid')).json.status).toBe('paid')
+  })
+})
+
 describe('money that does not match its order', () => {
   it('can be accepted: the order is paid with what was captured', async () => {
     const { id, key, intent } = await mismatched(scene, 1200)

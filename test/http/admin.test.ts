@@ -158,6 +158,12 @@ describe('orders that need a person', () => {
     const refund = newKey()
     await scene.backend.post(`/v1/orders/${paid.id}/refunds`, { amount: 5 }, { 'idempotency-key': refund })
     expect(ids(await scene.admin.get(`/v1/admin/orders?key=${refund}`))).toEqual([paid.id])
+    const { provider_refund_id: made } = await scene.db
+      .selectFrom('refunds')
+      .select('provider_refund_id')
+      .where('attempt_key', '=', refund)
+      .executeTakeFirstOrThrow()
+    expect(ids(await scene.admin.get(`/v1/admin/orders?reference=${made}`))).toEqual([paid.id])
     expect(ids(await otherAdmin.get('/v1/admin/orders'))).toEqual([])
     for (const call of ['', '/reconcile']) {
       const path = `/v1/admin/orders/${paid.id}${call}`
