@@ -94,12 +94,14 @@ function compare(order: OrderInBooks, payments: BookedPayment[], report: (findin
   for (const currency of currencies) {
     const booked = order.ledger?.[currency] ?? 0
     const ofCurrency = charged.filter((payment) => payment.currency === currency)
-    const real = sum(ofCurrency, (payment) => payment.amountCaptured - payment.amountRefunded)
+    const taken = sum(ofCurrency, (payment) => payment.amountCaptured)
+    const real = taken - sum(ofCurrency, (payment) => payment.amountRefunded)
     if (booked === real) continue
-    // Money is booked when we learn of it: behind the provider we may be, ahead of it never.
+    // Money is booked when we learn of it, so we may be behind the provider in what came and in what went back. More than
+    // ever came is made up.
     say(
       "the ledger equals the provider's books",
-      booked > real ? 'wrong' : 'unfinished',
+      booked > taken ? 'wrong' : 'unfinished',
       `${booked} booked, ${real} there, ${currency}`,
     )
   }

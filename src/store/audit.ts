@@ -3,8 +3,8 @@
  * whoever judges from outside: tests, load runs, an operator's report. Reads alone; on a large database, run it where
  * a scan does no harm.
  *
- * `wrong` must never be found, at any moment (each rule is one statement and sees one moment). `unfinished` is what recovery still has to drive on; it must be gone once
- * that has run and the provider has answered.
+ * `wrong` must never be found, at any moment (each rule is one statement and sees one moment). `unfinished` is what
+ * recovery still has to drive on; it must be gone once that has run and the provider has answered.
  */
 import type pg from 'pg'
 import { moneyBackRules } from './audit-money-back.ts'
