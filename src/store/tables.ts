@@ -2,8 +2,8 @@
 import type { ColumnType, Generated, JSONColumnType } from 'kysely'
 import type { Dispute } from '../domain/dispute.ts'
 import type { Order } from '../domain/order.ts'
-import type { RunClosing } from '../domain/run.ts'
 import type { Refund } from '../domain/refund.ts'
+import type { RunClosing } from '../domain/run.ts'
 
 type Json<T> = JSONColumnType<T & object>
 type Defaulted<T> = ColumnType<T, T | undefined, T>
