@@ -13,8 +13,8 @@ import { until } from '../support/until.ts'
 
 /** Leases end soon, so that what an outage has cut off is soon taken over. */
 const settings = {
-  CHECKOUT_BUDGET_MS: '2500',
-  IDEMPOTENCY_LEASE_SECONDS: '3',
+  CHECKOUT_BUDGET_MS: '4000',
+  IDEMPOTENCY_LEASE_SECONDS: '5',
   IDEMPOTENCY_WAIT_MS: '3000',
   RECONCILE_AFTER_MS: '200',
 }

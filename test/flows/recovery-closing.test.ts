@@ -8,7 +8,7 @@ import { recoverOrders } from '../../src/workers/recover-orders.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'
 import { endSending, expire, makeDue, orderOf } from '../support/aging.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
-import { cart, type Reply } from '../support/client.ts'
+import { type Client, cart, type Reply } from '../support/client.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
 
@@ -17,11 +17,14 @@ const threeDSecure = { payment_method: 'pm_card_threeDSecure2Required' }
 
 let scene: Scene
 let deps: Deps
+/** Gives up on the provider soon, so that doubt arises soon. */
+let hasty: Client
 /** An order stays for a person. */
 let unfinished = false
 beforeAll(async () => {
-  scene = await startScene({ settings: { CHECKOUT_BUDGET_MS: '2000', PROVIDER_TIMEOUT_MS: '2000' } })
+  scene = await startScene()
   deps = scene.service.deps
+  hasty = scene.shop.at((await scene.start({ PROVIDER_TIMEOUT_MS: '300', CHECKOUT_BUDGET_MS: '1000' })).url)
   await scene.books.webhooks({ drop: 1 })
 })
 afterEach(async () => {
@@ -51,7 +54,7 @@ async function neverArrived(overrides: Record<string, unknown> = {}): Promise<st
   await scene.books.fault({ ...charges, fault: 'drop_before' })
   // A busy machine may leave no time for a first call: then nothing was sent, and the same key goes on.
   const { status } = await until(async () => {
-    const reply = await scene.shop.checkout(key, cart(overrides))
+    const reply = await hasty.checkout(key, cart(overrides))
     return reply.status === 503 ? undefined : reply
   })
   expect(status).toBe(202)

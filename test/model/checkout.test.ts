@@ -14,7 +14,7 @@ import { Stage } from './stage.ts'
 
 const firstSeed = Number(process.env.MODEL_SEED ?? 1)
 const runsMax = Number(process.env.MODEL_RUNS ?? Number.POSITIVE_INFINITY)
-const seconds = Number(process.env.MODEL_SECONDS ?? 40)
+const seconds = Number(process.env.MODEL_SECONDS ?? 30)
 const stepsARun = 30
 
 let stage: Stage
