@@ -49,7 +49,12 @@ export function buildApp(
     return503OnClosing: false,
     exposeHeadRoutes: false,
     // A path that cannot be decoded has no route, and bytes that are no HTTP have no request.
-    frameworkErrors: (error, request, reply) => sendProblem(reply, problemFor(error, request)),
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id)
+      const { code, options, message } = problemFor(error, request)
+      const members = { ...options.members, ...unknownAttempt(request.url) }
+      return sendProblem(reply, new Problem(code, { ...options, detail: message, members }))
+    },
     clientErrorHandler: refuseMalformedHttp,
   })
     .setValidatorCompiler(TypeBoxValidatorCompiler)
@@ -111,7 +116,7 @@ export function buildApp(
   app.addHook('onRoute', (route) => routes.add(route.url, route.method))
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split('?')[0] ?? ''
-    const members = path.startsWith('/v1/checkouts') ? { new_key_safe: false } : {}
+    const members = unknownAttempt(path)
     const allowed = routes.methodsOf(path)
     if (allowed.length === 0) {
       return sendProblem(reply, new Problem('not_found', { detail: 'There is no such path.', members }))
@@ -145,6 +150,11 @@ function addRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void
     checkoutRoutes(storefront as App, deps, ring)
   })
   webhookRoutes(app, deps)
+}
+
+/** Of a request to a checkout that no route has looked at, nothing is known: its key may have been used. */
+function unknownAttempt(path: string): { new_key_safe?: false } {
+  return path.startsWith('/v1/checkouts') ? { new_key_safe: false } : {}
 }
 
 /** A storefront's pages call from their own origin with its publishable key; nothing here hangs on cookies. */

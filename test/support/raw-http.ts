@@ -2,6 +2,7 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import type { Reply } from './client.ts'
+import { expectInContract } from './contract.ts'
 
 export interface RawRequest {
   method: string
@@ -29,8 +30,15 @@ export function sendRaw(url: string, { method, path, headers = [], body }: RawRe
           for (const [name, values] of Object.entries(response.headersDistinct)) {
             for (const value of values ?? []) received.append(name, value)
           }
+          const status = response.statusCode ?? 0
+          try {
+            expectInContract({ method, path, status, headers: received, text })
+          } catch (error) {
+            reject(error as Error)
+            return
+          }
           resolve({
-            status: response.statusCode ?? 0,
+            status,
             headers: received,
             text,
             json: parse(text),
