@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { DigestSecrets, digestRequest } from '../../src/domain/digest.ts'
 import { makeDue } from '../support/aging.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { type Client, cart, keys, type Reply } from '../support/client.ts'
@@ -114,35 +113,24 @@ describe('the scope of a key', () => {
     ])
   })
 
-  it('is all endpoints: a key that another kind of request has used is a conflict that names method and path', async () => {
-    const key = newKey()
-    const secret = new DigestSecrets(['a digest secret for tests']).newest
-    const digest = digestRequest(secret, { method: 'PUT', path: '/v1/elsewhere', body: cart() })
-    await scene.db
-      .insertInto('attempts')
-      .values({
-        tenant_id: 'ten_demo',
-        key,
-        kind: 'refund',
-        object_id: 'ref_elsewhere',
-        state: 'settled',
-        lease_token: null,
-        lease_expires_at: null,
-        digest: digest.digest,
-        digest_tags: JSON.stringify(digest.tags),
-        digest_secret_id: digest.secretId,
-        response_status: 201,
-        response_body: '{}',
-        settled_at: new Date(),
-        swept_at: null,
-      } as never)
-      .execute()
-    const reply = await scene.shop.checkout(key)
-    expect([reply.status, reply.json.code]).toEqual([409, 'idempotency_key_conflict'])
-    expect(reply.json.differing).toEqual(['method', 'path'])
+  it('is all endpoints: a key that another kind of request has used is a conflict that names the path, both ways', async () => {
+    const [ofRefund, ofCheckout] = [newKey(), newKey()]
+    const order = await scene.shop.checkout(ofCheckout)
+    const refunds = `/v1/orders/${order.json.id}/refunds`
+    const refunded = await scene.backend.post(refunds, { amount: 50 }, { 'idempotency-key': ofRefund })
+    expect([refunded.status, refunded.json.status]).toEqual([201, 'succeeded'])
+
+    const reply = await scene.shop.checkout(ofRefund)
+    expect([reply.status, reply.json.code, reply.json.new_key_safe]).toEqual([409, 'idempotency_key_conflict', false])
+    expect(reply.json.differing).toEqual(['amount', 'customer', 'items', 'path', 'payment_method'])
+    const again = await scene.backend.post(refunds, { amount: 50 }, { 'idempotency-key': ofCheckout })
+    expect([again.status, again.json.code]).toEqual([409, 'idempotency_key_conflict'])
+    expect(again.json.differing).toContain('path')
+    expect(await scene.books.paymentsFor(ofRefund)).toEqual([])
+    expect(await scene.books.paymentsFor(ofCheckout)).toMatchObject([{ refunds: [{ amount: 50 }] }])
     // It is no checkout, so there is nothing of it to see or to cancel here.
-    expect((await scene.shop.get(`/v1/checkouts/${key}`)).status).toBe(404)
-    expect((await scene.shop.post(`/v1/checkouts/${key}/cancel`)).status).toBe(404)
+    expect((await scene.shop.get(`/v1/checkouts/${ofRefund}`)).status).toBe(404)
+    expect((await scene.shop.post(`/v1/checkouts/${ofRefund}/cancel`)).status).toBe(404)
   })
 })
 
@@ -270,10 +258,9 @@ describe('a replay', () => {
   it('shows what was answered, not what the order became since', async () => {
     const key = newKey()
     const first = await scene.shop.checkout(key)
-    await scene.db.updateTable('orders').set({ refunded: 1 }).where('attempt_key', '=', key).execute()
+    await scene.backend.post(`/v1/orders/${first.json.id}/refunds`, { amount: 50 }, { 'idempotency-key': newKey() })
     expect((await scene.backend.get(`/v1/orders/${first.json.id}`)).json.status).toBe('partially_refunded')
     expect((await scene.shop.checkout(key)).text).toBe(first.text)
-    await scene.db.updateTable('orders').set({ refunded: 0 }).where('attempt_key', '=', key).execute()
   })
 
   it('can be told by a page of another origin, which may also send the key', async () => {
