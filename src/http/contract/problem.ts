@@ -1,7 +1,7 @@
 /** Problem details (RFC 9457) as the contract shows them. */
 import { type ProblemCode, problemCodes } from '../../domain/problem.ts'
 import { OrderSchema } from './order.ts'
-import { amount, count, currency, flag, id, listOf, named, object, type Schema, text, words } from './schema.ts'
+import { amount, count, currency, flag, id, listOf, named, object, orNull, type Schema, text, words } from './schema.ts'
 
 const members = {
   type: { type: 'string', format: 'uri', description: '`urn:checkout:problem:` and the code' },
@@ -15,6 +15,11 @@ const members = {
 const newKeySafe: Schema = {
   type: 'boolean',
   description: 'true only where no charge of this attempt exists or can still appear: then a new key may be made',
+}
+
+const limit: Schema = {
+  ...orNull(count),
+  description: 'of the currency, minor units; null where it cannot be charged at all',
 }
 
 /** Which of them come depends on the code. */
@@ -41,10 +46,9 @@ const maybe: Record<string, Schema> = {
   total: amount,
   expected_total: amount,
   currency,
-  currencies: listOf(currency),
-  minimum: count,
-  maximum: count,
-  step: count,
+  minimum: limit,
+  maximum: limit,
+  step: limit,
   capturable: amount,
   captured: amount,
   refundable: amount,
