@@ -10,8 +10,8 @@ export interface OrderFilter {
   reason?: string
   /** The attempt's idempotency key. */
   key?: string
-  /** The provider's id of a payment, refund or dispute. */
-  reference?: string
+  /** One of these. */
+  orderIds?: readonly string[]
   email?: string
 }
 
@@ -35,16 +35,7 @@ export function findOrders(
   }
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
   if (filter.reason !== undefined) query = query.where('reconcile_reason', '=', filter.reason)
-  if (filter.reference !== undefined) {
-    // Its payment, a payment that it did not wait for, or money that went back.
-    const { reference } = filter
-    query = query.where(sql<boolean>`order_id IN (
-      SELECT o.order_id FROM orders o WHERE o.tenant_id = ${tenantId} AND o.intent_id = ${reference}
-      UNION ALL SELECT t.order_id FROM ledger_transfers t WHERE t.tenant_id = ${tenantId}
-        AND t.kind IN ('late_capture', 'mismatch') AND t.business_id = ${reference}
-      UNION ALL SELECT r.order_id FROM refunds r WHERE r.tenant_id = ${tenantId} AND r.provider_refund_id = ${reference}
-      UNION ALL SELECT d.order_id FROM disputes d WHERE d.tenant_id = ${tenantId} AND d.dispute_id = ${reference})`)
-  }
+  if (filter.orderIds !== undefined) query = query.where('order_id', 'in', [...filter.orderIds, ''])
   if (filter.key !== undefined) {
     // The attempt knows its order, or its refund and that its order.
     query = query.where(sql<boolean>`order_id IN (
@@ -61,6 +52,16 @@ export function findOrders(
     .orderBy('order_id', 'desc')
     .limit(page.limit + 1)
     .execute()
+}
+
+/** Orders whose books name something of the provider's: a payment that they did not wait for, a refund, a dispute. */
+export async function ordersNaming(db: Kysely<Tables>, tenantId: string, reference: string): Promise<string[]> {
+  const { rows } = await sql<{ order_id: string }>`
+    SELECT order_id FROM ledger_transfers
+      WHERE tenant_id = ${tenantId} AND kind IN ('late_capture', 'mismatch') AND business_id = ${reference}
+    UNION SELECT order_id FROM refunds WHERE tenant_id = ${tenantId} AND provider_refund_id = ${reference}
+    UNION SELECT order_id FROM disputes WHERE tenant_id = ${tenantId} AND dispute_id = ${reference}`.execute(db)
+  return rows.map(({ order_id }) => order_id)
 }
 
 /** Of each kind of line the newest ones; an order has a handful of each, unless something asks without end. */

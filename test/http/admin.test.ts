@@ -164,6 +164,13 @@ describe('orders that need a person', () => {
       .where('attempt_key', '=', refund)
       .executeTakeFirstOrThrow()
     expect(ids(await scene.admin.get(`/v1/admin/orders?reference=${made}`))).toEqual([paid.id])
+    // Whose payment it is, the provider knows.
+    expect(ids(await otherAdmin.get(`/v1/admin/orders?reference=${paid.payment.reference}`))).toEqual([])
+    expect(ids(await scene.admin.get('/v1/admin/orders?reference=pi_none'))).toEqual([])
+    expect(ids(await scene.admin.get('/v1/admin/orders?reference=a%2Fb'))).toEqual([])
+    await scene.books.fault({ method: 'GET', path: '/v1/payment_intents', fault: 'error_before', times: 1 })
+    const unheard = await scene.admin.get(`/v1/admin/orders?reference=${paid.payment.reference}`)
+    expect(unheard.json.code).toBe('provider_unavailable')
     expect(ids(await otherAdmin.get('/v1/admin/orders'))).toEqual([])
     for (const call of ['', '/reconcile']) {
       const path = `/v1/admin/orders/${paid.id}${call}`

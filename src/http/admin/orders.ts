@@ -5,6 +5,7 @@ import { isOpen, type Order } from '../../domain/order.ts'
 import { orderView } from '../../domain/order-view.ts'
 import { Problem } from '../../domain/problem.ts'
 import { decideOrder, decisions } from '../../flows/decision.ts'
+import { ordersOfReference } from '../../flows/orders-of-reference.ts'
 import { reconcileNow } from '../../flows/reconcile-now.ts'
 import { findOrders, type OrderInList, readStory } from '../../store/admin-orders.ts'
 import { listAudit } from '../../store/operator-audit.ts'
@@ -45,13 +46,14 @@ export function adminOrderRoutes(app: App, deps: Deps, preParsing: Admission): v
     { preParsing, schema: { ...contract.listAdminOrders, querystring: OrderQuery } },
     async (request) => {
       const { status, flagged, reason, key, reference, email } = request.query
+      const { tenantId } = callerOf(request)
       const page = pageFrom(request.query)
-      const orders = await findOrders(deps.db, callerOf(request).tenantId, page, {
+      const orders = await findOrders(deps.db, tenantId, page, {
         ...(status === undefined ? {} : { status }),
         ...(flagged === 'true' ? { flagged: true } : {}),
         ...(reason === undefined ? {} : { reason }),
         ...(key === undefined ? {} : { key }),
-        ...(reference === undefined ? {} : { reference }),
+        ...(reference === undefined ? {} : { orderIds: await ordersOfReference(deps, tenantId, reference) }),
         ...(email === undefined ? {} : { email }),
       })
       return listPage(orders, page, listView, (order) => order.order_id)

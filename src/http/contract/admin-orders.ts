@@ -211,6 +211,8 @@ export const listAdminOrders = operation({
   operationId: 'listOrdersForOperators',
   tag: 'Operators',
   summary: 'Orders by status, flag, reason, key, provider reference or email; newest first',
+  description:
+    'A reference is the provider’s id of a payment, refund or dispute. Of a payment that is not in our own books the provider is asked.',
   answers: {
     200: {
       description: 'A page of orders, with how long each has had its status.',
@@ -218,6 +220,7 @@ export const listAdminOrders = operation({
       examples: { page: pageOf({ ...unclear, status_since: at, status_age_seconds: 73 }) },
     },
   },
+  problems: ['provider_unavailable'],
 })
 
 export const readAdminOrder = operation({
