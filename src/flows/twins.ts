@@ -1,5 +1,5 @@
 /**
- * Simultaneous requests with one key in one process: the first runs, the others wait for its answer without a
+ * Simultaneous equal requests with one key in one process: the first runs, the others wait for its answer without a
  * connection. Only a saving: what makes an attempt single is its row in the database.
  */
 import { differingFields, type RequestDigest } from '../domain/digest.ts'
@@ -7,34 +7,34 @@ import { Problem } from '../domain/problem.ts'
 import type { Answer } from './answers.ts'
 
 export class Twins {
-  readonly #running = new Map<string, { digest: RequestDigest; answer: Promise<Answer> }>()
+  readonly #running = new Map<string, Promise<Answer>>()
 
   /** Attempts under way, for draining. */
   get size(): number {
     return this.#running.size
   }
 
-  /** Runs the attempt, or waits at most `waitMs` for the twin that runs it. Throws a `Problem` as the twin did, in
-   * conflict, or where the wait was too short. */
-  async join(id: string, digest: RequestDigest, waitMs: number, run: () => Promise<Answer>): Promise<Answer> {
+  /** Runs the attempt, or waits at most `waitMs` for the twin that runs it. Throws a `Problem` as the twin did, or where
+   * the wait was too short. Another request with the key is no twin: whose key it is, only the row knows. */
+  async join(key: string, digest: RequestDigest, waitMs: number, run: () => Promise<Answer>): Promise<Answer> {
+    const id = `${key} ${digest.digest.toString('base64')}`
     const twin = this.#running.get(id)
     if (twin === undefined) {
       const answer = run()
-      this.#running.set(id, { digest, answer })
+      this.#running.set(id, answer)
       try {
         return await answer
       } finally {
         this.#running.delete(id)
       }
     }
-    refuseOther(twin.digest, digest)
-    return replayOf(await withTimeout(twin.answer.catch(rethrowReplayed), waitMs))
+    return replayOf(await withTimeout(twin.catch(rethrowReplayed), waitMs))
   }
 
   /** Resolves when no attempt is under way any more. */
   async drained(): Promise<void> {
     while (this.#running.size > 0) {
-      await Promise.allSettled([...this.#running.values()].map(({ answer }) => answer))
+      await Promise.allSettled([...this.#running.values()])
     }
   }
 }
