@@ -34,6 +34,15 @@ export function refuseCartTaken({ order, attemptState }: Extract<Claim, { kind: 
   })
 }
 
+/** Nothing is stored by this request, but an earlier one may have used the key. */
+export function refuseOverload(): never {
+  throw new Problem('overloaded', {
+    detail: 'Too many checkouts are under way. Repeat the request with the same key.',
+    members: { new_key_safe: false },
+    retryAfterSeconds: 2,
+  })
+}
+
 /** The words of `GET /checkouts/{key}`. */
 export function attemptStateShown(
   state: 'running' | 'resumable' | 'open' | 'settled',

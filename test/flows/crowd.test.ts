@@ -79,6 +79,40 @@ describe('300 twins and 100 distinct checkouts at a slow provider, over a pool o
     await provider.close()
   })
 
+  it('more than can be at the provider at once are a 503 at once, leave nothing and can be repeated', async () => {
+    const provider = await startProxy(scene.simulatorUrl)
+    const service = await scene.start({
+      STRIPE_API_BASE: provider.through(scene.simulatorUrl).replace(/\/$/, ''),
+      PROVIDER_TIMEOUT_MS: '40000',
+      CHECKOUT_BUDGET_MS: '45000',
+      IDEMPOTENCY_WAIT_MS: '50000',
+      IDEMPOTENCY_LEASE_SECONDS: '60',
+    })
+    const shop = scene.shop.at(service.url)
+    expect((await shop.checkout(newKey())).status).toBe(201)
+    provider.silence()
+    const all = Array.from({ length: 540 }, newKey)
+    const refused: { key: string; reply: Reply }[] = []
+    const sent = all.map(async (key) => {
+      const reply = await shop.checkout(key)
+      if (reply.status !== 201) refused.push({ key, reply })
+      return reply
+    })
+    // They are told while the others still wait for a provider that says nothing.
+    await until(() => refused.length === 28, { what: 'those beyond 512 to be refused' })
+    for (const { key, reply } of refused) {
+      expect([reply.status, reply.json.code, reply.json.new_key_safe]).toEqual([503, 'overloaded', false])
+      expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0)
+      expect((await shop.get(`/v1/checkouts/${key}`)).status).toBe(404)
+    }
+    provider.resume()
+    await Promise.all(sent)
+    expect(refused).toHaveLength(28)
+    for (const { key } of refused) expect((await shop.checkout(key)).status).toBe(201)
+    await service.stop()
+    await provider.close()
+  })
+
   it('are not cut off by SIGTERM: every one is answered, then the process ends', async () => {
     await scene.books.fault({ ...charges, fault: 'latency', latency_ms: 1500 })
     const leaving = await startServiceProcess(scene.env({ LOG_LEVEL: 'info' }))
