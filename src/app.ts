@@ -30,6 +30,9 @@ import { IdleConnections } from './runtime/idle-connections.ts'
 
 /** Far above any honest cart; below what would cost to parse. */
 const bodyLimitBytes = 64 * 1024
+/** A request that has not wholly arrived after this is given up: no phone needs longer for 64 KiB, and without a limit one
+ * that never ends would hold a connection, and the end of the process, for ever. */
+const arrivalMs = 30_000
 
 /** `before` is given the app before it has any route. */
 export function buildApp(
@@ -41,6 +44,7 @@ export function buildApp(
     loggerInstance: deps.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: bodyLimitBytes,
+    requestTimeout: arrivalMs,
     genReqId: () => `req_${randomUUID()}`,
     // A key in a path may have 200 characters, each percent-encoded.
     routerOptions: { maxParamLength: 600, ignoreTrailingSlash: false },

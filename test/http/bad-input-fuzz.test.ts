@@ -7,7 +7,7 @@ import { newKey, type Scene, startScene } from '../support/scene.ts'
 
 /** FUZZ_SEED repeats a run; a failure prints its seed and path too. */
 const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31)
-const numRuns = Number(process.env.FUZZ_RUNS ?? 250)
+const numRuns = Number(process.env.FUZZ_RUNS ?? 150)
 
 let scene: Scene
 beforeAll(async () => {
