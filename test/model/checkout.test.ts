@@ -71,22 +71,24 @@ async function comeToAnEnd(model: Model): Promise<void> {
   }
   // Time does the rest: what was sent has arrived, and who has not acted is not waited for.
   model.timePasses()
-  await until(
-    async () => {
-      for (const payment of await stage.scene.books.payments()) {
-        if (payment.status !== 'processing') continue
-        model.attempt(payment.metadata.key ?? '').acted.add('succeed')
-        await stage.scene.books.act(payment.id, 'succeed')
-      }
-      await stage.endSending()
-      await stage.expireAll()
-      await stage.endLeases()
-      await stage.recover()
-      await stage.runJobs()
-      return stage.isAtRest()
-    },
-    { what: 'nothing to be open' },
-  )
+  let open: string[] = []
+  const isOver = async () => {
+    for (const payment of await stage.scene.books.payments()) {
+      if (payment.status !== 'processing') continue
+      model.attempt(payment.metadata.key ?? '').acted.add('succeed')
+      await stage.scene.books.act(payment.id, 'succeed')
+    }
+    await stage.endSending()
+    await stage.expireAll()
+    await stage.endLeases()
+    await stage.recover()
+    await stage.runJobs()
+    open = await stage.whatIsOpen()
+    return open.length === 0
+  }
+  await until(isOver, { what: 'everything to end' }).catch((error: unknown) => {
+    throw new Violation(`left open: ${open.join(', ')}`, { cause: error })
+  })
   await stage.runJobs()
 }
 

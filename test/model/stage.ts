@@ -161,8 +161,12 @@ export class Stage {
 
   /** Nothing that was sent is still under way: absence counts. */
   async endSending(): Promise<void> {
+    const { db } = this.scene
     await sql`UPDATE orders SET last_send_before = least(last_send_before, now() - interval '10 minutes 1 second')`.execute(
-      this.scene.db,
+      db,
+    )
+    await sql`UPDATE refunds SET last_send_before = least(last_send_before, now() - interval '10 minutes 1 second')`.execute(
+      db,
     )
   }
 
@@ -170,13 +174,16 @@ export class Stage {
     await sql`UPDATE orders SET expires_at = least(expires_at, now())`.execute(this.scene.db)
   }
 
-  /** Whether nothing is left for recovery: orders, refunds, endings of holds. */
-  async isAtRest(): Promise<boolean> {
-    const { rows } = await sql<{ open: number }>`
-      SELECT (SELECT count(*) FROM orders WHERE status IN ('pending', 'requires_action', 'needs_reconcile'))
-           + (SELECT count(*) FROM refunds WHERE status = 'pending')
-           + (SELECT count(*) FROM hold_endings WHERE ended_at IS NULL) AS open`.execute(this.scene.db)
-    return Number(rows[0]?.open) === 0
+  /** What is left for recovery: orders, refunds, endings of holds. */
+  async whatIsOpen(): Promise<string[]> {
+    const { rows } = await sql<{ open: string }>`
+      SELECT concat_ws(' ', 'order', attempt_key, status, reconcile_reason) AS open FROM orders
+        WHERE status IN ('pending', 'requires_action', 'needs_reconcile')
+      UNION ALL SELECT concat_ws(' ', 'refund', attempt_key, doubt) FROM refunds WHERE status = 'pending'
+      UNION ALL SELECT concat_ws(' ', 'hold', order_id, action, doubt) FROM hold_endings WHERE ended_at IS NULL`.execute(
+      this.scene.db,
+    )
+    return rows.map(({ open }) => open)
   }
 
   async endLeases(): Promise<void> {
