@@ -1,5 +1,5 @@
 /** `reconcile report` */
-import { makeReport } from '../flows/reconciliation-report.ts'
+import { makeReport, periodMaxDays } from '../flows/reconciliation-report.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import { listFindings, type Report, type ReportFinding } from '../store/reports.ts'
 import { type Command, type Context, operatorFor, tenantOption, textOf, UsageError } from './command.ts'
@@ -33,6 +33,8 @@ export const reconcileReport: Command = {
     const period = { from: timeOf(context, 'from'), to: timeOf(context, 'to') }
     if (period.from >= period.to || period.from >= new Date())
       throw new UsageError('--from must be before --to, and before now')
+    if (Math.min(period.to.getTime(), Date.now()) - period.from.getTime() > periodMaxDays * 24 * 3_600_000)
+      throw new UsageError(`a report covers ${periodMaxDays} days at most`)
     const deps = await context.deps()
     await needTenant(deps.db, tenantId)
     const by = operatorFor(context, tenantId, newRunId())

@@ -39,6 +39,8 @@ import { configuredTarget } from './provider-target.ts'
 const ordersInWindowMax = 2000
 const windowMaxMs = 24 * 3_600_000
 const windowMinMs = 1000
+/** Every day costs a call at least, which all tenants' background work shares. */
+export const periodMaxDays = 366
 /** Compared with one read of our books. */
 const pageSize = 200
 
@@ -107,6 +109,9 @@ function upToNow({ from, to }: Period): Period {
   const period = { from, to: new Date(Math.min(to.getTime(), Date.now())) }
   if (!(period.from < period.to)) {
     throw new Problem('invalid_request', { detail: 'from: must be before `to`, and before now.' })
+  }
+  if (period.to.getTime() - period.from.getTime() > periodMaxDays * windowMaxMs) {
+    throw new Problem('invalid_request', { detail: `from: a report covers ${periodMaxDays} days at most.` })
   }
   return period
 }

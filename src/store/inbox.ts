@@ -112,7 +112,7 @@ export interface EventEnd {
   order: { tenant_id: string; order_id: string } | null
 }
 
-/** Says what has come of an event. */
+/** Says what has come of an event. A foreign one that names a tenant which is not here names none: it would be shown to nobody. */
 export async function endEvent(db: Kysely<Tables>, event: StoredEvent, end: EventEnd): Promise<void> {
   await db
     .updateTable('provider_events')
@@ -120,12 +120,15 @@ export async function endEvent(db: Kysely<Tables>, event: StoredEvent, end: Even
       state: end.state,
       reason: end.reason,
       handled_at: sql`clock_timestamp()`,
+      ...(end.state === 'foreign' ? { tenant_id: tenantThatIsHere } : {}),
       ...(end.order === null ? {} : { tenant_id: end.order.tenant_id, order_id: end.order.order_id }),
     })
     .where('provider', '=', event.provider)
     .where('event_id', '=', event.event_id)
     .execute()
 }
+
+const tenantThatIsHere = sql<string>`(SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = provider_events.tenant_id)`
 
 export interface EventFilter {
   state?: StoredEvent['state']

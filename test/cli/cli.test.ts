@@ -65,6 +65,7 @@ describe('help', () => {
       [['key', 'create', ...demo, '--role', 'root', '--label', 'x'], '--role'],
       [['reconcile', 'report', ...demo, '--from', 'May', '--to', '2026-01-01'], '--from'],
       [['reconcile', 'report', ...demo, '--from', '2026-02-01', '--to', '2026-01-01'], '--from must be before --to'],
+      [['reconcile', 'report', ...demo, '--from', '1970-01-01', '--to', '2026-01-01'], '366 days at most'],
     ] as const) {
       const { code, out, err } = await cli([...args])
       expect([args, code, out]).toEqual([args, 2, ''])

@@ -268,6 +268,8 @@ describe('a reconciliation report', () => {
       { from: now, to: now },
       { from: new Date(Date.now() + 60_000).toISOString(), to: new Date(Date.now() + 120_000).toISOString() },
       { from: 'yesterday', to: now },
+      { from: '0000-01-01T00:00:00Z', to: now },
+      { from: new Date(Date.now() - 367 * 24 * 3_600_000).toISOString(), to: now },
       { from: now },
     ]) {
       expect((await scene.admin.post('/v1/admin/reports', body)).json.code).toBe('invalid_request')

@@ -255,6 +255,11 @@ describe('provider events', () => {
     expect(ids(await scene.admin.get('/v1/admin/events?unnamed=true'))).toEqual([strange.id])
     expect((await scene.admin.get(`/v1/admin/events/${strange.id}`)).json.state).toBe('foreign')
     expect(ids(await otherAdmin.get('/v1/admin/events'))).toEqual([])
+    const gone = notification('payment_intent.succeeded', { ...intent, metadata: { tenant: 'ten_gone', order: id } })
+    await deliver(scene.service.url, gone)
+    await work()
+    expect(ids(await scene.admin.get('/v1/admin/events?state=foreign&unnamed=true'))).toEqual([gone.id, strange.id])
+    expect((await scene.admin.post(`/v1/admin/events/${gone.id}/replay`)).json.reason).toBe('order_unknown')
     for (const path of [`/v1/admin/events/${told.id}/replay`]) expect((await otherAdmin.post(path)).status).toBe(404)
     expect(await scene.db.selectFrom('ledger_transfers').select('kind').where('order_id', '=', id).execute()).toEqual([
       { kind: 'capture' },

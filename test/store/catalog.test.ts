@@ -7,6 +7,7 @@ import { administer } from '../support/administer.ts'
 import { cart } from '../support/client.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
+import { until } from '../support/until.ts'
 
 /** Tables that are not a tenant's, each for a reason of its own. */
 const globalTables = [
@@ -27,6 +28,7 @@ interface Plan {
   'Node Type': string
   'Relation Name'?: string
   'Index Cond'?: string
+  'Index Name'?: string
   Filter?: string
   Plans?: Plan[]
 }
@@ -51,11 +53,19 @@ beforeAll(async () => {
       if (json !== undefined) plans.push((JSON.parse(json) as { Plan: Plan }).Plan)
     })
   })
+  await renewConnections()
 })
 afterAll(async () => {
   await scene.stop()
   await database.drop()
 })
+
+/** The service's connections so far end; those that follow send their plans, and make them anew. */
+async function renewConnections(): Promise<void> {
+  await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()`.execute(scene.db)
+  await until(async () => (await scene.shop.get('/readyz')).status === 200)
+}
 
 async function tables(): Promise<string[]> {
   const { rows } = await sql<{ relname: string }>`
@@ -132,6 +142,61 @@ describe('what a checkout runs', () => {
     }
     const unbounded = reads.filter((node) => !/\btenant_id = /.test(`${node['Index Cond'] ?? ''} ${node.Filter ?? ''}`))
     expect(unbounded.filter((node) => node['Relation Name'] !== 'tenants')).toEqual([])
+  })
+
+  it('goes to each row by its whole key, however many there are and whatever the statistics do not know yet', async () => {
+    const { db } = scene
+    const key = newKey()
+    expect((await scene.shop.checkout(key, cart({ cart_id: newKey() }))).status).toBe(201)
+    for (const table of ['orders', 'attempts', 'carts', 'customers', 'products', 'stock_movements']) {
+      await sql`ALTER TABLE ${sql.table(table)} SET (autovacuum_enabled = off)`.execute(db)
+    }
+    const many = sql`generate_series(1, 5000) AS n`
+    await sql`INSERT INTO orders SELECT (jsonb_populate_record(o, jsonb_build_object('order_id', 'ord_' || n,
+        'attempt_key', 'many-' || n, 'customer_id', 'cus_' || n, 'cart_id', 'cart-' || n))).*
+      FROM orders o, ${many} WHERE o.attempt_key = ${key}`.execute(db)
+    await sql`INSERT INTO attempts (tenant_id, key, kind, object_id, state)
+      SELECT 'ten_demo', 'many-' || n, 'checkout', 'ord_' || n, 'settled' FROM ${many}`.execute(db)
+    await sql`INSERT INTO carts (tenant_id, cart_id, order_id, attempt_key)
+      SELECT 'ten_demo', 'cart-' || n, 'ord_' || n, 'many-' || n FROM ${many}`.execute(db)
+    await sql`INSERT INTO customers (tenant_id, customer_id, email)
+      SELECT 'ten_demo', 'cus_' || n, n || '@example.com' FROM ${many}`.execute(db)
+    await sql`INSERT INTO products (tenant_id, sku, name, unit_price, currency, available)
+      SELECT 'ten_demo', 'sku-' || n, 'x', 100, 'EUR', 1 FROM ${many}`.execute(db)
+    await sql`INSERT INTO stock_movements (tenant_id, order_id, line, kind, sku, quantity)
+      SELECT 'ten_demo', 'ord_' || n, 1, 'reserve', 'sku-' || n, 1 FROM ${many}`.execute(db)
+    await renewConnections()
+
+    plans.length = 0
+    const again = newKey()
+    for (const body of [
+      cart({ cart_id: newKey() }),
+      cart({ cart_id: newKey(), payment_method: 'pm_card_chargeDeclined' }),
+    ]) {
+      expect((await scene.shop.checkout(newKey(), body)).status).toBeLessThan(403)
+    }
+    await Promise.all(Array.from({ length: 20 }, () => scene.shop.checkout(newKey())))
+    await scene.shop.checkout(again)
+    expect((await scene.shop.checkout(again)).replayed).toBe(true)
+    const wholeKeys: Record<string, string> = {
+      orders: 'order_id',
+      attempts: 'key',
+      carts: 'cart_id',
+      customers: 'email',
+      products: 'sku',
+      stock_movements: 'order_id',
+    }
+    const reads = plans.flatMap(nodes).filter((node) => Object.hasOwn(wholeKeys, node['Relation Name'] ?? ''))
+    const scans = reads.filter((node) => node['Node Type'] !== 'ModifyTable')
+    expect(new Set(scans.map((node) => node['Relation Name'])).size).toBe(6)
+    const walks = scans.filter((node) => {
+      const column = wholeKeys[node['Relation Name'] ?? '']
+      const condition = node['Index Cond'] ?? ''
+      return !(condition.includes('tenant_id = ') && new RegExp(`\\b${column}\\b`).test(condition))
+    })
+    expect(walks).toEqual([])
+    expect(scans.filter((node) => node['Index Name'] !== undefined && /_by_/.test(node['Index Name']))).toEqual([])
+    await sql`DELETE FROM orders WHERE attempt_key LIKE 'many-%'`.execute(db)
   })
 
   it('would be found out: a plan over all tenants is told apart', async () => {
