@@ -168,4 +168,6 @@ const fromBrowsers: FastifyCorsOptions = {
   allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'traceparent'],
   exposedHeaders: ['Idempotent-Replayed', 'Location', 'Retry-After', 'X-Request-Id'],
   maxAge: 86_400,
+  // A plain OPTIONS is no preflight, but no error either; the plugin's own refusal would not be problem details.
+  strictPreflight: false,
 }
