@@ -1,6 +1,6 @@
 /** The simulator's control calls: how it misbehaves, and its books. */
-import { fromProviderAmount } from '../../src/domain/money.ts'
 import type { BookedPayment } from '../../src/store/audit.ts'
+import { bookedPayment } from '../../test/support/booked-payment.ts'
 
 export interface FaultRule {
   method: string
@@ -69,22 +69,6 @@ async function* simulatedPayments(simulatorUrl: string): AsyncGenerator<Simulate
 
 function bare(line: string): string {
   return line.replace(/^\{"data":\[/, '').replace(/,$/, '')
-}
-
-function bookedPayment(payment: SimulatedPayment): BookedPayment {
-  const currency = payment.currency.toUpperCase()
-  const ours = (amount: number) => fromProviderAmount(amount, currency)
-  const refunds = payment.refunds.filter(({ status }) => status === 'succeeded' || status === 'pending')
-  return {
-    intentId: payment.id,
-    status: payment.status,
-    amount: ours(payment.amount),
-    amountCaptured: ours(payment.amount_received),
-    amountCapturable: ours(payment.amount_capturable),
-    amountRefunded: ours(refunds.reduce((sum, { amount }) => sum + amount, 0)),
-    currency,
-    metadata: payment.metadata,
-  }
 }
 
 async function call(simulatorUrl: string, method: string, path: string, body?: unknown): Promise<Response> {

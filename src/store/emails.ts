@@ -154,16 +154,8 @@ export function decideEmailWasSent(
   kind: string,
 ): Promise<Email | null> {
   return transaction(db, async (tx) => {
-    const email = await tx
-      .updateTable('emails')
-      .set({ state: 'sent', reason: 'decided_by_hand', claim_token: null, updated_at: sql`clock_timestamp()` })
-      .where('tenant_id', '=', tenantId)
-      .where('order_id', '=', orderId)
-      .where('kind', '=', kind)
-      .where('state', 'in', ['uncertain', 'failed'])
-      .returning(columns)
-      .executeTakeFirst()
-    if (email === undefined) return null
+    const email = await moveByHand(tx, tenantId, orderId, kind, ['uncertain', 'failed'], 'sent')
+    if (email === null) return null
     const job = sendJob(orderId, kind)
     await discardJob(tx, tenantId, job.topic, job.business_id)
     return email
@@ -178,19 +170,31 @@ export function sendEmailAgain(
   kind: string,
 ): Promise<Email | null> {
   return transaction(db, async (tx) => {
-    const email = await tx
-      .updateTable('emails')
-      .set({ state: 'waiting', reason: 'decided_by_hand', claim_token: null, updated_at: sql`clock_timestamp()` })
-      .where('tenant_id', '=', tenantId)
-      .where('order_id', '=', orderId)
-      .where('kind', '=', kind)
-      .where('state', 'in', ['uncertain', 'failed', 'skipped', 'sent'])
-      .returning(columns)
-      .executeTakeFirst()
-    if (email === undefined) return null
+    const email = await moveByHand(tx, tenantId, orderId, kind, ['uncertain', 'failed', 'skipped', 'sent'], 'waiting')
+    if (email === null) return null
     const job = sendJob(orderId, kind)
     await enqueueJobs(tx, tenantId, [job])
     await requeueJob(tx, tenantId, job.topic, job.business_id)
     return email
   })
+}
+
+async function moveByHand(
+  tx: Kysely<Tables>,
+  tenantId: string,
+  orderId: string,
+  kind: string,
+  from: readonly Email['state'][],
+  to: 'sent' | 'waiting',
+): Promise<Email | null> {
+  const email = await tx
+    .updateTable('emails')
+    .set({ state: to, reason: 'decided_by_hand', claim_token: null, updated_at: sql`clock_timestamp()` })
+    .where('tenant_id', '=', tenantId)
+    .where('order_id', '=', orderId)
+    .where('kind', '=', kind)
+    .where('state', 'in', from)
+    .returning(columns)
+    .executeTakeFirst()
+  return email ?? null
 }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditOrders, auditStock, type BookedPayment } from '../../src/store/audit.ts'
 import { auditBooks } from '../../src/store/audit-books.ts'
-import { bookedPayment } from '../support/audit.ts'
+import { bookedPayment } from '../support/booked-payment.ts'
 import { cart } from '../support/client.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 

@@ -1,9 +1,8 @@
 /** The judge at the end of a test: our books against their own rules and against the simulator's. */
 import { expect } from 'vitest'
-import { fromProviderAmount } from '../../src/domain/money.ts'
-import { auditOrders, auditStock, type BookedPayment, type Finding } from '../../src/store/audit.ts'
+import { auditOrders, auditStock, type Finding } from '../../src/store/audit.ts'
 import { auditBooks } from '../../src/store/audit-books.ts'
-import type { BookedPayment as SimulatedPayment } from './books.ts'
+import { bookedPayment } from './booked-payment.ts'
 import type { Scene } from './scene.ts'
 
 /** The demo catalog, as seeded for both tenants. */
@@ -31,21 +30,4 @@ export async function audit(scene: Scene, { stock = {} }: AuditOptions = {}): Pr
     ...(await auditStock(pool, 'ten_demo', { ...demoStock, ...stock })),
     ...(await auditBooks(pool, payments)),
   ]
-}
-
-/** A payment of the simulator's books as an audit takes it. */
-export function bookedPayment(payment: SimulatedPayment): BookedPayment {
-  const currency = payment.currency.toUpperCase()
-  const ours = (amount: number) => fromProviderAmount(amount, currency)
-  const refunds = payment.refunds.filter(({ status }) => status === 'succeeded' || status === 'pending')
-  return {
-    intentId: payment.id,
-    status: payment.status,
-    amount: ours(payment.amount),
-    amountCaptured: ours(payment.amount_received),
-    amountCapturable: ours(payment.amount_capturable),
-    amountRefunded: ours(refunds.reduce((sum, { amount }) => sum + amount, 0)),
-    currency,
-    metadata: payment.metadata,
-  }
 }
