@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { freePort } from './runtime/free-port.ts'
 
-export interface SimulatorProcessOptions {
+interface SimulatorProcessOptions {
   /** Where it is wanted; another free port is taken where something else listens there. 0 takes a free one. */
   port: number
   dataDir: string

@@ -5,7 +5,7 @@ import type { Deps } from '../deps.ts'
 import type { Operator } from '../flows/operator.ts'
 import type { Tables } from '../store/tables.ts'
 
-export interface Option {
+interface Option {
   type: 'string' | 'boolean'
   /** Shown behind the option's name, e.g. `ID`. */
   value?: string

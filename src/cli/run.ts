@@ -29,7 +29,7 @@ const commands: readonly Command[] = [
   reconcileReport,
 ]
 
-export interface Streams {
+interface Streams {
   out: { write(text: string): unknown }
   err: { write(text: string): unknown; isTTY?: boolean; columns?: number }
 }

@@ -51,7 +51,7 @@ function deriveSecret(secret: string): DigestSecret {
   }
 }
 
-export interface DigestedRequest {
+interface DigestedRequest {
   method: string
   path: string
   /** Validated JSON. Undefined is the same as an object without fields. */

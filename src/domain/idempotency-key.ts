@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 /** Longest key that is taken. With the tenant's id before it, it still fits the provider's limit of 255. */
 export const keyLengthMax = 200
 
-export type ParsedKey = { kind: 'key'; key: string } | { kind: 'invalid'; reason: string }
+type ParsedKey = { kind: 'key'; key: string } | { kind: 'invalid'; reason: string }
 
 /**
  * Reads the `Idempotency-Key` out of Node's `rawHeaders` (name, value, name, value, …). The raw list, because Node joins

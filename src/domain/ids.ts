@@ -4,7 +4,7 @@ import { fromUUID, typeidUnboxed } from 'typeid-js'
 /** What an id names. The prefix is part of the public id. */
 const prefixes = ['ord', 'cus', 'ref', 'run', 'tra', 'evt', 'dlv', 'aud', 'rep'] as const
 
-export type IdPrefix = (typeof prefixes)[number]
+type IdPrefix = (typeof prefixes)[number]
 export type Id<Prefix extends IdPrefix = IdPrefix> = `${Prefix}_${string}`
 
 /**

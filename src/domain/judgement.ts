@@ -3,7 +3,7 @@ import type { PaymentOutcome, ProviderPayment } from '../provider/port.ts'
 import type { Order } from './order.ts'
 
 /** Facts about the payment that the order keeps. */
-export interface PaymentFacts {
+interface PaymentFacts {
   intent_id?: string
   charge_id?: string
   payment_status?: string

@@ -24,12 +24,12 @@ export function mailKindFor(order: Pick<Order, 'kind'>, transition: string, from
   }
 }
 
-export interface MailText {
+interface MailText {
   subject: string
   text: string
 }
 
-export interface MailFacts {
+interface MailFacts {
   kind: MailKind
   order: Pick<Order, 'order_id' | 'lines' | 'total' | 'captured' | 'currency'>
   shop: string

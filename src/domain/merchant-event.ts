@@ -12,7 +12,7 @@ const types = {
   disputed: 'order.disputed',
 } as const
 
-export type MerchantEventType = (typeof types)[keyof typeof types]
+type MerchantEventType = (typeof types)[keyof typeof types]
 
 /** The type of event for a transition; null for one that is no news to a merchant. */
 export function eventTypeFor(status: string): MerchantEventType | null {
@@ -20,7 +20,7 @@ export function eventTypeFor(status: string): MerchantEventType | null {
 }
 
 /** What an event is about besides the order. */
-export interface EventSubject {
+interface EventSubject {
   refund?: { id: string; amount: number; currency: string }
   dispute?: { id: string }
 }

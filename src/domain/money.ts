@@ -4,7 +4,7 @@ import { type Currency, currency } from './currencies.ts'
  * Amounts are integers in the minor units of their currency, as Checkout counts them. Nothing here rounds but
  * `roundHalfUp`, and nothing returns a number that arithmetic could have made inexact.
  */
-export type Chargeability = 'ok' | 'below_minimum' | 'above_maximum' | 'off_step'
+type Chargeability = 'ok' | 'below_minimum' | 'above_maximum' | 'off_step'
 
 /** Whether the provider would take `amount` (minor units) as one charge. */
 export function isChargeable(amount: number, { minimum, maximum, step }: Currency): Chargeability {

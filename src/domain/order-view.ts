@@ -9,7 +9,7 @@ function shownStatus(order: Order): ShownStatus {
   return order.refunded >= order.captured ? 'refunded' : 'partially_refunded'
 }
 
-export interface OrderView {
+interface OrderView {
   id: string
   object: 'order'
   status: ShownStatus

@@ -26,7 +26,7 @@ const accounts = {
   unbilled: { debit: 'unbilled', credit: 'metered_usage' },
 } as const
 
-export type TransferKind = keyof typeof accounts
+type TransferKind = keyof typeof accounts
 
 export interface Transfer {
   transfer_id: string

@@ -50,7 +50,7 @@ export type ProblemCode = keyof typeof catalog
 
 export const problemCodes = Object.keys(catalog) as ProblemCode[]
 
-export interface ProblemOptions {
+interface ProblemOptions {
   detail?: string
   /** Further members of the problem document. */
   members?: Record<string, unknown>

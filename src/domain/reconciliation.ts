@@ -4,7 +4,7 @@ import type { Order } from './order.ts'
 export type FindingKind = 'missing_here' | 'missing_there' | 'amount_differs'
 
 /** Minor units of the payment's currency. */
-export interface Comparison {
+interface Comparison {
   kind: 'matched' | Exclude<FindingKind, 'missing_there'>
   ours: number
   theirs: number
@@ -21,7 +21,7 @@ export interface TransferInBooks {
   currency: string
 }
 
-export interface PaymentInBooks {
+interface PaymentInBooks {
   intentId: string
   amountCaptured: number
   amountCapturable: number

@@ -72,7 +72,7 @@ export function couldBeRelease(
   return amount === released && status !== 'failed' && metadata.refund === undefined
 }
 
-export interface RefundView {
+interface RefundView {
   id: string
   object: 'refund'
   order_id: string

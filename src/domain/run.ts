@@ -22,7 +22,7 @@ export interface UsageLine {
 }
 
 /** A run's state in one word: what has become of its order, and whether it still takes usage. */
-export type RunStatus =
+type RunStatus =
   /** The hold is not placed yet: the provider has the word. */
   | 'pending'
   /** The hold is placed, usage is taken. */
@@ -53,7 +53,7 @@ export function runStatus(order: Order, closedBy: RunClosing | null): RunStatus 
   }
 }
 
-export interface RunView {
+interface RunView {
   id: string
   object: 'run'
   status: RunStatus

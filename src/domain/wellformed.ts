@@ -1,4 +1,4 @@
-export interface IllFormed {
+interface IllFormed {
   /** JSON Pointer (RFC 6901) to the value, or to the object that holds the key, where a key is at fault. */
   path: string
   problem: IllFormedProblem

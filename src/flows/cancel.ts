@@ -11,7 +11,7 @@ import { drive } from './recovery.ts'
 import { attemptStateShown } from './refusals.ts'
 import { refuseInProgress } from './twins.ts'
 
-export interface CancelRequest {
+interface CancelRequest {
   tenantId: string
   key: string
   requestId: string

@@ -30,7 +30,7 @@ export const decisions = [
   'refund_suspense',
   'acknowledge',
 ] as const
-export type DecisionOutcome = (typeof decisions)[number]
+type DecisionOutcome = (typeof decisions)[number]
 
 export interface Decision {
   orderId: string

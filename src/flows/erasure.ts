@@ -20,7 +20,7 @@ const batch = 100
 /** Of the orders that are still open, this many are named. */
 const openMax = 20
 
-export interface ErasureResult {
+interface ErasureResult {
   status: 'completed' | 'waiting'
   /** Orders that are still open. */
   openOrders: string[]

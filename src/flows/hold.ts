@@ -26,7 +26,7 @@ export interface HoldEnding {
   amount?: number
 }
 
-export interface EndedBy {
+interface EndedBy {
   cause: 'merchant' | 'expiry' | 'operator'
   /** The request, worker run or operator. */
   actor: string

@@ -6,7 +6,7 @@ import { type KnownAttempt, readAttempts } from '../store/attempts.ts'
 import { readOrder } from '../store/orders.ts'
 import { attemptStateShown } from './refusals.ts'
 
-export interface AttemptView {
+interface AttemptView {
   state: 'in_progress' | 'open' | 'settled' | 'expired'
   /** No charge of this attempt exists or can still appear. */
   new_key_safe: boolean

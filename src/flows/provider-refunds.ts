@@ -17,7 +17,7 @@ import { stillConfigured } from './provider-target.ts'
 import { followAdopted, settleRefund } from './refund-settlement.ts'
 
 /** What a notification about one refund says. */
-export type RefundNews = Pick<ProviderEvent, 'id' | 'refundId' | 'status' | 'amount' | 'currency'>
+type RefundNews = Pick<ProviderEvent, 'id' | 'refundId' | 'status' | 'amount' | 'currency'>
 
 /**
  * What news came to. `nothing_new`: known, stale, or of no effect. `mismatch`: cannot be about this order; nothing was

@@ -44,7 +44,7 @@ export const periodMaxDays = 366
 /** Compared with one read of our books. */
 const pageSize = 200
 
-export interface Period {
+interface Period {
   from: Date
   to: Date
 }

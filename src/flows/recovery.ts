@@ -38,7 +38,7 @@ export interface Drive {
   deadline: Deadline
 }
 
-export interface Lease {
+interface Lease {
   token: string
   /** What the attempt was before it was taken. */
   from: 'running' | 'resumable' | 'open'

@@ -12,9 +12,9 @@ import { changeRefund, type RefundChange, type RefundChanged, type RefundEffects
 import { refundAnswer } from './refund-answers.ts'
 
 /** `gone`: searched for when nothing that was sent could still arrive, and not found. */
-export type RefundVerdict = Exclude<RefundOutcome, { kind: 'absent' }> | { kind: 'gone' }
+type RefundVerdict = Exclude<RefundOutcome, { kind: 'absent' }> | { kind: 'gone' }
 
-export interface RefundContext {
+interface RefundContext {
   calls: readonly ProviderCall[]
   /** Guards what is decided from ignorance, and is given back by it. */
   leaseToken?: string

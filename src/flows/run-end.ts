@@ -20,7 +20,7 @@ import { endHold } from './hold.ts'
 import { deadlineFor } from './provider-calls.ts'
 import { drive } from './recovery.ts'
 
-export interface FinalizeRequest {
+interface FinalizeRequest {
   tenantId: string
   runId: string
   requestId: string
@@ -37,7 +37,7 @@ export function finalizeRun(deps: Deps, request: FinalizeRequest): Promise<Run> 
   })
 }
 
-export interface RunEndedBy {
+interface RunEndedBy {
   /** Why it ends, where nobody has ended it before. */
   closing: RunClosing
   /** The request or worker run. */

@@ -10,7 +10,7 @@ import type { Answer } from './answers.ts'
 import { chargeOnce } from './checkout.ts'
 import type { AttemptRequest } from './checkout-request.ts'
 
-export interface RunRequest extends AttemptRequest {
+interface RunRequest extends AttemptRequest {
   body: RunBody
 }
 

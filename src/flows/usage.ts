@@ -11,7 +11,7 @@ import { addUsage, type RecordedUsage, type Run, readRun, readUsage } from '../s
 /** A run's usage never comes to more than this, minor units: beyond any charge, and exact in any sum with others. */
 const usedMax = 999_999_999_999
 
-export interface UsageRequest {
+interface UsageRequest {
   tenantId: string
   runId: string
   meterType: string

@@ -27,7 +27,7 @@ export const PaymentMethod = Type.String({
   description: "The provider's id of a payment method that its browser library made; card data never comes here",
 })
 
-export const CheckoutRequestBody = closed({
+const CheckoutRequestBody = closed({
   items: Type.Array(closed({ sku: Sku, quantity: Quantity }), { minItems: 1, maxItems: 100 }),
   customer: Customer,
   payment_method: PaymentMethod,

@@ -21,7 +21,7 @@ export function pageFrom(query: { limit?: number; cursor?: string }): Page {
   return { limit: query.limit ?? limitDefault, after: query.cursor === undefined ? null : decode(query.cursor) }
 }
 
-export interface ListView<View> {
+interface ListView<View> {
   object: 'list'
   data: View[]
   has_more: boolean

@@ -11,7 +11,7 @@ import { keyOf, sendAnswer, traceOf } from './checkouts.ts'
 import * as contract from './contract/refunds.ts'
 import { closed, noBodyIsEmpty, noQueryOnPost } from './input.ts'
 
-export const RefundRequestBody = closed({
+const RefundRequestBody = closed({
   amount: Type.Optional(
     Type.Integer({
       minimum: 1,

@@ -88,7 +88,7 @@ export interface ChargeRequest {
 }
 
 /** What we write on every payment, so that it can be found and judged without our books. */
-export interface OrderMetadata {
+interface OrderMetadata {
   tenant: string
   order: string
   key: string

@@ -11,7 +11,7 @@ import { readAccountId, readPage, readPayment, readRefund } from './stripe-shape
 export type Reply = { body: unknown } | { failure: Failure }
 
 /** Stripe would not do it in the payment's present state. Never leaves the adapter, which goes and reads that state. */
-export interface Rejected {
+interface Rejected {
   kind: 'rejected'
   code: string
   /** As the error carried it. */

@@ -3,7 +3,7 @@
  * timer: an idle batcher runs a group of one at once, and while `maxInFlight` groups are running, what arrives waits and
  * forms the next group.
  */
-export interface BatcherOptions<Item, Result> {
+interface BatcherOptions<Item, Result> {
   maxGroup: number
   maxInFlight: number
   /** Items of different lanes never share a group. */

@@ -86,7 +86,7 @@ export function createDatabase<Tables>(pool: DatabasePool): Kysely<Tables> {
   return new Kysely<Tables>({ dialect: new LimitedDialect(pool) })
 }
 
-export type TransactionOptions = {
+type TransactionOptions = {
   /** Default: the database's, normally read committed. */
   isolation?: IsolationLevel
   /** Default 6. */

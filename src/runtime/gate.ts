@@ -1,7 +1,7 @@
 /** Lets background work call outside only at a bounded rate, and behind those who wait in person. */
 import { setTimeout as delay } from 'node:timers/promises'
 
-export interface GateOptions {
+interface GateOptions {
   /** Background calls at most. */
   perSecond: number
   /** With more customers' calls under way than this, background calls wait. */

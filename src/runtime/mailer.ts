@@ -1,7 +1,7 @@
 /** Sends mail over SMTP, and tells apart what surely was not sent from what may have been. */
 import { createTransport, type Transporter } from 'nodemailer'
 
-export interface OutgoingMail {
+interface OutgoingMail {
   to: string
   subject: string
   text: string
@@ -10,7 +10,7 @@ export interface OutgoingMail {
 }
 
 /** Reasons are of a closed vocabulary, without the server's own words: those may name the recipient. */
-export type MailOutcome =
+type MailOutcome =
   | { kind: 'accepted' }
   /** The server said no, or was never reached: nothing was sent. */
   | { kind: 'not_sent'; reason: 'smtp_unreachable' | 'smtp_refused' | 'smtp_login_refused'; permanent: boolean }

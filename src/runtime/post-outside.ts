@@ -9,7 +9,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { isPublicAddress } from './public-address.ts'
 
-export interface OutsidePost {
+interface OutsidePost {
   url: string
   headers: Readonly<Record<string, string>>
   body: string
@@ -21,7 +21,7 @@ export interface OutsidePost {
 
 export type PostOutcome = { kind: 'answered'; status: number } | { kind: 'failed'; reason: PostFailure }
 
-export type PostFailure =
+type PostFailure =
   | 'url_invalid'
   | 'address_not_public'
   | 'name_not_found'

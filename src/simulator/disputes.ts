@@ -6,7 +6,7 @@ import type { ChargeRecord, DisputeRecord, DisputeStatus, PaymentIntentRecord } 
 
 const responseSeconds = 7 * 24 * 3600
 
-export type DisputeOpening = {
+type DisputeOpening = {
   /** Minor units; the whole captured amount where it is not given. */
   amount: number | undefined
   status: 'needs_response' | 'warning_needs_response'

@@ -1,7 +1,7 @@
 import type { PaymentIntentRecord } from './records.ts'
 
 /** What stands inside `{"error": …}`, see https://docs.stripe.com/api/errors. */
-export type ErrorFields = {
+type ErrorFields = {
   type: 'api_error' | 'card_error' | 'idempotency_error' | 'invalid_request_error'
   message: string
   code?: string

@@ -11,7 +11,7 @@ export const faultNames = [
   'rate_limit',
   'hang',
 ] as const
-export type FaultName = (typeof faultNames)[number]
+type FaultName = (typeof faultNames)[number]
 
 export type FaultRule = {
   /** `*` for every method. */

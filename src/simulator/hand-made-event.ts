@@ -4,7 +4,7 @@ import type { EventRecord, Subject } from './records.ts'
 import { platformAccount } from './render-event.ts'
 import type { World } from './world.ts'
 
-export type HandMade = {
+type HandMade = {
   type: string
   data: { object: Record<string, unknown>; previous_attributes?: Record<string, unknown> }
   account?: string

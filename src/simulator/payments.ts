@@ -21,7 +21,7 @@ const cancelable: PaymentIntentStatus[] = [
   'requires_action',
 ]
 
-export type ConfirmOptions = { offSession: boolean; errorOnRequiresAction: boolean }
+type ConfirmOptions = { offSession: boolean; errorOnRequiresAction: boolean }
 
 /** Tries the intent's payment method. Throws Stripe's 402 where the card is declined, after booking the decline. */
 export function confirm(change: Change, intent: PaymentIntentRecord, options: ConfirmOptions): PaymentIntentRecord {

@@ -11,7 +11,7 @@ import { settleRefund } from './refunds.ts'
 import { RequestLog } from './request-log.ts'
 import { type WebhookSettings, Webhooks, wellBehaved } from './webhooks.ts'
 
-export type WorldOptions = {
+type WorldOptions = {
   /** Where the books are kept; in memory only where absent. */
   stateFile: string | undefined
   keyLifetimeMs: number

@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Order, OrderStatus } from '../domain/order.ts'
 import type { Tables } from './tables.ts'
 
-export interface OrderFilter {
+interface OrderFilter {
   status?: OrderStatus
   /** Waits for a person: `needs_reconcile`, or flagged for a reason. */
   flagged?: boolean

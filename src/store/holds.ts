@@ -19,7 +19,7 @@ export interface HoldEnding {
   created_at: Date
 }
 
-export type EndingDecided =
+type EndingDecided =
   /** Now, by this call: the caller has the first `leaseMs` to itself. */
   | { kind: 'decided'; order: Order; ending: HoldEnding }
   /** Before; perhaps otherwise. */

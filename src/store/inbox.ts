@@ -7,7 +7,7 @@ import type { Tables } from './tables.ts'
 export type StoredEvent = Selectable<Tables['provider_events']>
 
 /** The topic of the job that handles an event; its business id is the event's. */
-export const eventTopic = 'provider_event'
+const eventTopic = 'provider_event'
 
 /** Jobs are kept by tenant. An event that does not say whose it is has one under this name, which no tenant has. */
 const tenantUnknown = '-'
@@ -130,7 +130,7 @@ export async function endEvent(db: Kysely<Tables>, event: StoredEvent, end: Even
 
 const tenantThatIsHere = sql<string>`(SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = provider_events.tenant_id)`
 
-export interface EventFilter {
+interface EventFilter {
   state?: StoredEvent['state']
   type?: string
   order?: { tenantId: string; orderId: string }

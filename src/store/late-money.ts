@@ -7,7 +7,7 @@ import { enqueueJobs, requeueJob } from './jobs.ts'
 import type { Tables } from './tables.ts'
 
 /** What the ledger says of a payment's late money, in minor units. */
-export interface LateBalance {
+interface LateBalance {
   /** Booked as given back, less what was booked as come back. */
   returned: number
   reversals: number

@@ -36,7 +36,7 @@ export interface Settlement {
 }
 
 /** A call with an id of its own, so that keeping it twice is keeping it once. */
-export type IdentifiedCall = ProviderCall & { id: string }
+type IdentifiedCall = ProviderCall & { id: string }
 
 /** Absent facts stay as they are, but `client_secret` and `reconcile_reason`, which every settlement says anew. */
 export interface OrderFacts {

@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Order } from '../domain/order.ts'
 import type { Tables } from './tables.ts'
 
-export interface Recipient {
+interface Recipient {
   address: string
   name: string | null
   /** The tenant's name. */

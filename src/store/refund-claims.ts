@@ -8,7 +8,7 @@ import { lockOrder, recountBudget } from './budget.ts'
 import { lockRefund } from './refunds.ts'
 import type { Tables } from './tables.ts'
 
-export interface RefundClaimItem {
+interface RefundClaimItem {
   tenantId: string
   orderId: string
   key: string
@@ -22,7 +22,7 @@ export interface RefundClaimItem {
   digest: RequestDigest
 }
 
-export type RefundClaim =
+type RefundClaim =
   | { kind: 'claimed'; refund: Refund }
   /** The key has an attempt. */
   | { kind: 'known' }

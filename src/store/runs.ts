@@ -71,7 +71,7 @@ export async function readUsage(
   return line ?? null
 }
 
-export type UsageAdded =
+type UsageAdded =
   | { kind: 'recorded'; line: RecordedUsage }
   /** The run has a line of this meter, whatever its quantity. */
   | { kind: 'known'; line: RecordedUsage }

@@ -59,7 +59,7 @@ export async function tenantExists(db: Kysely<Tables>, tenantId: string): Promis
 }
 
 /** A key as people see it: never the key. */
-export interface ApiKey {
+interface ApiKey {
   keyId: string
   role: KeyOwner['role']
   label: string

@@ -35,7 +35,7 @@ const OrderQuery = closed({
   email: Type.Optional(FilterText),
 })
 
-export const DecisionBody = closed({
+const DecisionBody = closed({
   outcome: Type.Union(decisions.map((outcome) => Type.Literal(outcome))),
   reason: Reason,
 })

@@ -12,7 +12,7 @@ import { listPage, PageQuery, pageFrom } from '../paging.ts'
 import { type Admission, IdParams, operatorOf } from './operator.ts'
 
 const Moment = Type.String({ format: 'date-time', description: 'RFC 3339, e.g. 2026-11-01T00:00:00Z' })
-export const ReportBody = closed({ from: Moment, to: Moment })
+const ReportBody = closed({ from: Moment, to: Moment })
 
 export function reportRoutes(app: App, deps: Deps, preParsing: Admission): void {
   app.post(

@@ -2,7 +2,7 @@
 import type { ProblemCode } from '../../domain/problem.ts'
 import type { Schema } from './schema.ts'
 
-export type AnswerHeader = 'Location' | 'Retry-After' | 'Idempotent-Replayed'
+type AnswerHeader = 'Location' | 'Retry-After' | 'Idempotent-Replayed'
 
 export interface AnswerInContract {
   description: string
@@ -42,7 +42,7 @@ export const tags = {
   Service: 'For those who run it.',
 } as const
 
-export type Tag = keyof typeof tags
+type Tag = keyof typeof tags
 
 /** To be spread into a route's schema. */
 export function operation(described: Described) {

@@ -8,7 +8,7 @@ import { spawnGuarded } from './guarded.ts'
 import type { Home } from './home.ts'
 
 /** A database cluster on disk and the superuser's password. */
-export type Cluster = { data: string; user: string; password: string }
+type Cluster = { data: string; user: string; password: string }
 
 const USER = 'postgres'
 // Lies in the data folder, so that the two cannot be parted.

@@ -6,7 +6,7 @@ import type { Account } from './account.ts'
 export const WATCHDOG_SCRIPT = 'watchdog.ts'
 
 /** A program of Postgres that cannot outlive this process. */
-export type Guarded = {
+type Guarded = {
   /** The watchdog's, which is the program's parent. */
   pid: number | undefined
   /** The end of what it wrote to standard error. */

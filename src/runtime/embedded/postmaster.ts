@@ -10,7 +10,7 @@ import { WATCHDOG_SCRIPT } from './guarded.ts'
 export const CLUSTER_NAME = 'embedded'
 
 /** What a server writes about itself into its data folder. */
-export type PidFile = { pid: number; ready: boolean }
+type PidFile = { pid: number; ready: boolean }
 
 /** A command line's arguments are joined by spaces: that is all that `ps` tells. */
 type Process = { parent: number; command: string }

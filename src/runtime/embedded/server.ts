@@ -6,7 +6,7 @@ import type { Binaries } from './binaries.ts'
 import { spawnGuarded } from './guarded.ts'
 import { CLUSTER_NAME, freeDataFolder, isChildOf, readPidFile } from './postmaster.ts'
 
-export type LaunchOptions = {
+type LaunchOptions = {
   data: string
   binaries: Binaries
   account: Account | undefined
