@@ -40,7 +40,7 @@ export function webhookRoutes(app: App, deps: Deps): void {
       return event
     } catch (error) {
       if (error instanceof WebhookSignatureInvalid) {
-        deps.log.warn({ reason: error.message }, 'a notification was refused')
+        deps.log.warn({ reason: `signature_${error.fault}` }, 'a notification was refused')
         throw new Problem('webhook_signature_invalid', {
           detail: 'The signature is missing, or none of our secrets has made it over these bytes lately.',
         })

@@ -290,9 +290,18 @@ export interface NotificationReader {
   read(rawBody: Buffer, signature: string | undefined, now: Date): ProviderEvent
 }
 
+/** What is wrong with a signature; of one that does not match, its time means nothing. */
+type SignatureFault = 'missing' | 'malformed' | 'no_match' | 'too_old' | 'in_the_future'
+
 /** Nobody who knows the secret has signed this, or not lately: it is to be refused. */
 export class WebhookSignatureInvalid extends Error {
   override name = 'WebhookSignatureInvalid'
+  readonly fault: SignatureFault
+
+  constructor(fault: SignatureFault) {
+    super(`The signature is refused: ${fault}`)
+    this.fault = fault
+  }
 }
 
 /** Signed, but no notification: without an id and a type there is nothing to keep. */
