@@ -14,7 +14,11 @@ import { commonProblems, type ProblemAnswer, problemAnswers, type RouteFacts } f
 /** As YAML. Throws where a route says nothing of itself. */
 export async function openapiYaml(): Promise<string> {
   // Routes only register here: none is called.
-  const deps = { log: createLog('silent'), notifications: stripeNotifications(['whsec_none']) } as Deps
+  const deps = {
+    config: { demo: true },
+    log: createLog('silent'),
+    notifications: stripeNotifications(['whsec_none']),
+  } as Deps
   const problems = new Map<string, Record<string, ProblemAnswer>>()
   const withoutBody = new Set<string>()
   const examples = new Map<string, Record<string, unknown>>()

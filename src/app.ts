@@ -20,6 +20,7 @@ import { meterRoutes } from './http/meters.ts'
 import { withNewKeySafe } from './http/new-key-safe.ts'
 import { contractRoutes } from './http/openapi.ts'
 import { orderRoutes } from './http/orders.ts'
+import { pageRoutes } from './http/pages.ts'
 import { invalidRequest, problemFor, refuseMalformedHttp, sendProblem } from './http/problems.ts'
 import { refundRoutes } from './http/refunds.ts'
 import { RouteTable } from './http/route-table.ts'
@@ -154,6 +155,7 @@ function addRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void
     checkoutRoutes(storefront as App, deps, ring)
   })
   webhookRoutes(app, deps)
+  pageRoutes(app, deps.config.demo)
 }
 
 /** Of a request to a checkout that no route has looked at, nothing is known: its key may have been used. */
