@@ -14,6 +14,7 @@ import { mismatchOf } from '../domain/judgement.ts'
 import { isOpen, type Order } from '../domain/order.ts'
 import { Problem } from '../domain/problem.ts'
 import type { PaymentOutcome, ProviderCall, ProviderPayment } from '../provider/port.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
 import { clearFlag, suspended } from '../store/admin-orders.ts'
 import { claimAsk, readOrder, recordCalls, recordFacts, requestCancel } from '../store/orders.ts'
 import { audited, auditedTransaction, type Operator } from './operator.ts'
@@ -148,6 +149,7 @@ class Deciding {
   async #close(): Promise<Order> {
     const { tenant_id, order_id } = this.#order
     await requestCancel(this.#deps.db, tenant_id, order_id)
+    await checkpoint('decision.close_requested')
     const asked = await claimAsk(this.#deps.pool, tenant_id, order_id, this.#deps.config.reconcileAfterMs, true)
     const order = asked === null ? this.#order : (await drive(this.#deps, asked, this.#drive())).order
     if (endedUnpaid(order)) return order
@@ -193,6 +195,7 @@ class Deciding {
     }
     await recordCalls(db, order.tenant_id, order.order_id, calls)
     await recordFacts(db, order, givingBack(order, money))
+    await checkpoint('decision.giving_back')
     return order
   }
 
@@ -253,6 +256,7 @@ class Deciding {
       })
     }
     const { outcome, calls } = await ask(this.#deps, this.#deadline, call)
+    await checkpoint('decision.asked')
     if (outcome.kind === 'not_sent' || outcome.kind === 'unknown') {
       await this.#keep(calls)
       if (outcome.reason === 'processing') throw disagrees(this.#order, outcome)

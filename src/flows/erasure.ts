@@ -55,5 +55,6 @@ async function erase(deps: Deps, tenantId: string, customerId: string): Promise<
     await checkpoint('erasure.batch_erased')
   }
   const { open } = await eraseCustomer(deps.db, tenantId, customerId, openMax)
+  await checkpoint('erasure.person_erased')
   return { status: open.length === 0 ? 'completed' : 'waiting', openOrders: open }
 }

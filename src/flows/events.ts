@@ -77,7 +77,9 @@ export async function replayEvent(deps: Deps, eventId: string): Promise<StoredEv
   const event = await readEvent(deps.db, provider, eventId)
   if (event === null) throw new Problem('not_found')
   try {
-    await endEvent(deps.db, event, await apply(deps, event, deadlineFor(deps, performance.now())))
+    const end = await apply(deps, event, deadlineFor(deps, performance.now()))
+    await checkpoint('events.replayed')
+    await endEvent(deps.db, event, end)
   } catch (error) {
     if (!(error instanceof JobFailure)) throw error
     throw new Problem('provider_unavailable', {

@@ -107,6 +107,7 @@ async function stay(
 ): Promise<Order> {
   await recordCalls(deps.db, order.tenant_id, order.order_id, calls)
   await leaveEnding(deps.db, ending, reason, deps.config.reconcileAfterMs)
+  await checkpoint('hold.left_in_doubt')
   if (forAPerson.includes(reason)) {
     await recordFacts(deps.db, order, { transfers: [], jobs: [], reconcileReason: reason })
   }

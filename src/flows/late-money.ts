@@ -68,6 +68,7 @@ async function unbook(
   const cameBack = returned - sumOf(refunds.filter(({ status }) => status !== 'failed'))
   if (cameBack <= 0) return
   await bookLate(deps.db, order, transfer('late_refund_reversal', numbered(intentId, reversals), cameBack, currency))
+  await checkpoint('late_money.unbooked')
 }
 
 /** One business fact for each time: the payment's own name for the first. */

@@ -2,6 +2,7 @@
 import type { Kysely } from 'kysely'
 import type { Deps } from '../deps.ts'
 import { Problem } from '../domain/problem.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
 import { transaction } from '../runtime/database.ts'
 import { type AuditTarget, beginAudit, endAudit, type Operator, recordAudit } from '../store/operator-audit.ts'
 import type { Tables } from '../store/tables.ts'
@@ -24,8 +25,10 @@ export async function audited<Result>(
   outcomeOf: (result: Result) => string,
 ): Promise<Result> {
   const entryId = await beginAudit(deps.db, by, act)
+  await checkpoint('operator.begun')
   try {
     const result = await work()
+    await checkpoint('operator.acted')
     await endAudit(deps.db, by.tenantId, entryId, outcomeOf(result))
     return result
   } catch (error) {

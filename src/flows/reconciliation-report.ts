@@ -137,6 +137,7 @@ class Reporting {
       const compared = await new Window(this.#deps, tenant_id, target, window, this.#limits).compare()
       await checkpoint('report.window_compared')
       await endWindow(db, this.#report, { ...window, ...compared })
+      await checkpoint('report.window_kept')
       this.#report = (await readReport(db, tenant_id, report_id)) ?? this.#report
       onProgress(this.#report)
       if (this.#report.state !== 'running' || (isEnough() && this.#report.compared_to < period_to)) return this.#report

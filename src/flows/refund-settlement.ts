@@ -22,13 +22,26 @@ interface RefundContext {
   wasSent?: true
 }
 
-export async function settleRefund(
+export function settleRefund(
   deps: Deps,
   refund: Refund,
   verdict: RefundVerdict,
   context: RefundContext,
 ): Promise<RefundChanged> {
-  const change = decide(deps, refund, verdict, context)
+  return apply(deps, refund, decide(deps, refund, verdict, context))
+}
+
+/** Leaves a refund in doubt as it is, for the reason given, and gives back the lease. */
+export function leaveInDoubt(
+  deps: Deps,
+  refund: Refund,
+  reason: string,
+  context: RefundContext & { leaseToken: string },
+): Promise<RefundChanged> {
+  return apply(deps, refund, inDoubt(deps, refund, reason, context))
+}
+
+async function apply(deps: Deps, refund: Refund, change: RefundChange): Promise<RefundChanged> {
   await checkpoint(`refund.deciding_${change.to}`)
   const changed = await changeRefund(deps.db, refund, change)
   await checkpoint(`refund.decided_${change.to}`)
@@ -40,16 +53,6 @@ export async function settleRefund(
     )
   }
   return changed
-}
-
-/** Leaves a refund in doubt as it is, for the reason given, and gives back the lease. */
-export function leaveInDoubt(
-  deps: Deps,
-  refund: Refund,
-  reason: string,
-  context: RefundContext & { leaseToken: string },
-): Promise<RefundChanged> {
-  return changeRefund(deps.db, refund, inDoubt(deps, refund, reason, context))
 }
 
 function decide(deps: Deps, refund: Refund, verdict: RefundVerdict, context: RefundContext): RefundChange {

@@ -8,6 +8,7 @@ import type { Judgement } from '../domain/judgement.ts'
 import { isOpen, type Order } from '../domain/order.ts'
 import { transfer } from '../domain/posting.ts'
 import type { ProviderPayment } from '../provider/port.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
 import { retrying } from '../runtime/retrying.ts'
 import { type Job, recordFacts } from '../store/orders.ts'
 
@@ -101,6 +102,7 @@ async function suspend(
 }
 
 /** Each fact is booked once, so a lost answer is no reason to lose the money. */
-function record(deps: Deps, order: Order, facts: Parameters<typeof recordFacts>[2]): Promise<void> {
-  return retrying(() => recordFacts(deps.db, order, facts))
+async function record(deps: Deps, order: Order, facts: Parameters<typeof recordFacts>[2]): Promise<void> {
+  await retrying(() => recordFacts(deps.db, order, facts))
+  await checkpoint('unexpected_money.recorded')
 }

@@ -3,6 +3,7 @@ import type { Deps } from '../deps.ts'
 import { Problem } from '../domain/problem.ts'
 import { isUsed } from '../flows/events.ts'
 import { WebhookSignatureInvalid, WebhookUnreadable } from '../provider/port.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
 import { acceptEvent, isWord } from '../store/inbox.ts'
 import type { App } from './app-type.ts'
 import { receiveEvent } from './contract/notifications.ts'
@@ -27,6 +28,7 @@ export function webhookRoutes(app: App, deps: Deps): void {
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
         const event = read(body, typeof signature === 'string' ? signature : undefined)
         const isNew = await acceptEvent(deps.db, notifications.provider, event, isUsed(event.type))
+        await checkpoint('events.accepted')
         request.log.info({ event: event.id, type: event.type, duplicate: !isNew }, 'notification')
         return { received: true }
       },

@@ -77,6 +77,7 @@ async function endOf(deps: Deps, topic: Topic, job: TakenJob, startedMs: number,
     if (error instanceof JobLeaseLost) return false
     const reason = reasonOf(error)
     const pauseMs = error instanceof JobFailure && error.isFinal ? null : topic.pauseMs(job.attempts)
+    await checkpoint('jobs.failed')
     const facts = { reason, attempts: job.attempts, ...(error instanceof JobFailure ? {} : { err: error }) }
     if (pauseMs === null) {
       log.error(facts, 'a job failed for good; a person has to decide')

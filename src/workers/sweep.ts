@@ -2,6 +2,7 @@
  * that somebody has locked is left for the next time, so sweepers and requests never wait for each other. */
 import type { Deps } from '../deps.ts'
 import { eraseDue } from '../flows/erasure.ts'
+import { checkpoint } from '../runtime/checkpoint.ts'
 import { sweepAttempts } from '../store/retention.ts'
 import { sweepEvents } from './sweep-events.ts'
 import { sweepJobs } from './sweep-jobs.ts'
@@ -15,6 +16,7 @@ export async function sweep(deps: Deps): Promise<number> {
   const attempts = await sweepAttempts(deps.pool, deps.config.retentionMs, batch)
   const events = await sweepEvents(deps)
   const jobs = await sweepJobs(deps)
+  await checkpoint('sweep.swept')
   const erasures = await eraseDue(deps, erasuresAtOnce)
   return attempts + events + jobs + erasures
 }
