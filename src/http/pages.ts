@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join, relative, sep } from 'node:path'
 import { transformSync } from 'amaro'
+import { demoKeys } from '../store/demo.ts'
 import type { App } from './app-type.ts'
 
 const root = join(import.meta.dirname, '../web')
@@ -45,6 +46,10 @@ export function pageRoutes(app: App, demo: boolean): void {
   for (const page of demo ? ['admin', 'docs', 'shop'] : ['admin', 'docs']) {
     serve(app, `/${page}`, join(root, page, 'index.html'), types['.html'] as string)
   }
+  // The demo's keys are no secret; pages offer them. Elsewhere there are none.
+  app.get('/assets/demo.json', { schema: { hide: true } }, async (_request, reply) => {
+    return reply.headers(safeHeaders).send({ keys: demo ? demoKeys : null })
+  })
 }
 
 function serve(app: App, url: string, file: string, type: string): void {
