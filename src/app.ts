@@ -13,7 +13,7 @@ import { checkoutRoutes } from './http/checkouts.ts'
 import { customerRoutes } from './http/customers.ts'
 import { healthRoutes } from './http/health.ts'
 import { holdRoutes } from './http/holds.ts'
-import { parseJsonBody } from './http/json-body.ts'
+import { takeJsonBodies } from './http/json-body.ts'
 import { keyHashOf } from './http/key-hash.ts'
 import { ledgerRoutes } from './http/ledger.ts'
 import { meterRoutes } from './http/meters.ts'
@@ -21,6 +21,7 @@ import { withNewKeySafe } from './http/new-key-safe.ts'
 import { contractRoutes } from './http/openapi.ts'
 import { orderRoutes } from './http/orders.ts'
 import { pageRoutes } from './http/pages.ts'
+import { parseQuery } from './http/paging.ts'
 import { invalidRequest, problemFor, refuseMalformedHttp, sendProblem } from './http/problems.ts'
 import { refundRoutes } from './http/refunds.ts'
 import { RouteTable } from './http/route-table.ts'
@@ -47,12 +48,12 @@ export function buildApp(
     bodyLimit: bodyLimitBytes,
     requestTimeout: arrivalMs,
     genReqId: () => `req_${randomUUID()}`,
-    // A key in a path may have 200 characters, each percent-encoded.
-    routerOptions: { maxParamLength: 600, ignoreTrailingSlash: false },
+    // However long it is, a route says what is wrong with it; Node takes no more than 16 KiB of URL and headers.
+    routerOptions: { maxParamLength: 16_384, ignoreTrailingSlash: false, querystringParser: parseQuery },
     forceCloseConnections: 'idle',
     // What still arrives on an open connection while draining is served; the connection ends with the answer.
     return503OnClosing: false,
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
     // A path that cannot be decoded has no route, and bytes that are no HTTP have no request.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)
@@ -62,7 +63,8 @@ export function buildApp(
     },
     clientErrorHandler: refuseMalformedHttp,
   })
-    .setValidatorCompiler(TypeBoxValidatorCompiler)
+    // As for a body, elsewhere too: nothing is coerced ("1.5" is no limit of 1).
+    .setValidatorCompiler((route) => TypeBoxValidatorCompiler({ ...route, httpPart: 'body' }))
     // Schemas of answers describe what is sent and never shape it: a serializer made from them would drop or bend what they
     // forgot, and a replay must be byte for byte what was sent first. Strings, as on the hot path, are sent as they are.
     .setSerializerCompiler(() => JSON.stringify)
@@ -104,14 +106,7 @@ export function buildApp(
       'request',
     )
   })
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
-    parseJsonBody(body),
-  )
-  // Some clients send an empty body in chunks and without a type where they have none to send.
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) => {
-    if (body.length > 0) throw new Problem('unsupported_media_type')
-  })
+  takeJsonBodies(app)
   app.setErrorHandler(async (error: Error, request, reply) => {
     const problem = problemFor(error, request)
     const tells = request.routeOptions.config.tellsNewKeySafe !== undefined

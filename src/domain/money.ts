@@ -1,17 +1,8 @@
-import { type Currency, currency } from './currencies.ts'
-
 /**
  * Amounts are integers in the minor units of their currency, as Checkout counts them. Nothing here rounds but
  * `roundHalfUp`, and nothing returns a number that arithmetic could have made inexact.
  */
-type Chargeability = 'ok' | 'below_minimum' | 'above_maximum' | 'off_step'
-
-/** Whether the provider would take `amount` (minor units) as one charge. */
-export function isChargeable(amount: number, { minimum, maximum, step }: Currency): Chargeability {
-  if (amount < minimum) return 'below_minimum'
-  if (amount > maximum) return 'above_maximum'
-  return amount % step === 0 ? 'ok' : 'off_step'
-}
+import { type Currency, currency } from './currencies.ts'
 
 /**
  * Our minor units as the provider counts them: the same, but hundredfold for ISK and UGX.
@@ -27,18 +18,6 @@ export function toProviderAmount(amount: number, code: string): number {
  */
 export function fromProviderAmount(amount: number, code: string): number {
   return exact(exact(amount) / known(code).providerMultiplier)
-}
-
-/** `unitPrice` (minor units) times `quantity`. Throws a RangeError where the product is not exact. */
-export function multiply(unitPrice: number, quantity: number): number {
-  return exact(exact(unitPrice) * exact(quantity))
-}
-
-/** The sum of amounts of one currency, 0 for none. Throws a RangeError where a sum on the way is not exact. */
-export function sumMinor(amounts: Iterable<number>): number {
-  let sum = 0
-  for (const amount of amounts) sum = exact(sum + exact(amount))
-  return sum
 }
 
 /**

@@ -6,7 +6,7 @@
 const catalog = {
   invalid_request: [400, 'The request is not valid'],
   idempotency_key_missing: [400, 'The Idempotency-Key header is required'],
-  idempotency_key_invalid: [400, 'The Idempotency-Key header is not valid'],
+  idempotency_key_invalid: [400, 'The idempotency key is not valid'],
   unauthorized: [401, 'A valid API key is required'],
   webhook_signature_invalid: [401, 'The signature does not belong to this body'],
   card_declined: [402, 'The card was declined'],

@@ -9,7 +9,6 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Deps } from '../deps.ts'
-import { currency } from '../domain/currencies.ts'
 import type { Order } from '../domain/order.ts'
 import { Problem } from '../domain/problem.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
@@ -17,6 +16,7 @@ import { claimEndingAsk, decideEnding, type HoldEnding as Ending, readEnding } f
 import { readOrder } from '../store/orders.ts'
 import { driveEnding, type HoldDrive } from './hold-driving.ts'
 import { deadlineFor } from './provider-calls.ts'
+import { refuseOffStep } from './refusals.ts'
 
 export interface HoldEnding {
   tenantId: string
@@ -77,13 +77,7 @@ function wantedEnding({ action, amount }: HoldEnding, order: Order): Wanted {
       members: { capturable: order.total },
     })
   }
-  const step = currency(order.currency)?.step ?? 1
-  if (capture % step !== 0) {
-    throw new Problem('amount_not_chargeable', {
-      detail: `${order.currency} is captured in steps of ${step} minor units.`,
-      members: { step },
-    })
-  }
+  refuseOffStep(order.currency, capture, 'captured')
   return { action: 'capture', amount: capture }
 }
 

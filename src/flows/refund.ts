@@ -10,7 +10,6 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Deps } from '../deps.ts'
-import { currency } from '../domain/currencies.ts'
 import { type DigestSecret, digestRequest, type RequestDigest } from '../domain/digest.ts'
 import { newId } from '../domain/ids.ts'
 import type { Order } from '../domain/order.ts'
@@ -26,6 +25,7 @@ import { answerKnown } from './known-attempt.ts'
 import { type Deadline, deadlineFor } from './provider-calls.ts'
 import { refundAnswer, refundUnreached, refuseExceeding } from './refund-answers.ts'
 import { driveRefund, sendRefund } from './refund-recovery.ts'
+import { refuseOffStep } from './refusals.ts'
 
 export interface RefundRequest {
   tenantId: string
@@ -64,7 +64,7 @@ async function attempt(deps: Deps, request: RefundRequest, digest: RequestDigest
     }
     const order = await readOrder(deps.db, tenantId, orderId)
     if (order === null) throw new Problem('not_found')
-    refuseOffStep(order, body.amount)
+    if (body.amount !== undefined) refuseOffStep(order.currency, body.amount, 'refunded')
     const leaseToken = randomUUID()
     const claim = await claimRefund(deps.db, {
       tenantId,
@@ -147,14 +147,5 @@ function refuseUnpaid(order: Order): never {
   throw new Problem('order_state_conflict', {
     detail: `The order is ${order.status}; only what was paid can be refunded.`,
     members: { order_status: order.status },
-  })
-}
-
-function refuseOffStep(order: Order, amount: number | undefined): void {
-  const step = currency(order.currency)?.step ?? 1
-  if (amount === undefined || amount % step === 0) return
-  throw new Problem('amount_not_chargeable', {
-    detail: `${order.currency} is refunded in steps of ${step} minor units.`,
-    members: { step },
   })
 }

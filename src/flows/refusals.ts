@@ -1,4 +1,5 @@
 /** Claims that were refused before any effect, as problems. */
+import { currency } from '../domain/currencies.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Claim } from '../store/attempts.ts'
 
@@ -31,6 +32,17 @@ export function refuseCartTaken({ order, attemptState }: Extract<Claim, { kind: 
       order_status: order.status,
       new_key_safe: false,
     },
+  })
+}
+
+/** The provider takes amounts of some currencies in steps only. `amount`: minor units; `done`: what is done with it.
+ * Throws `amount_not_chargeable`. */
+export function refuseOffStep(code: string, amount: number, done: 'sold' | 'captured' | 'refunded'): void {
+  const step = currency(code)?.step ?? 1
+  if (amount % step === 0) return
+  throw new Problem('amount_not_chargeable', {
+    detail: `${code} is ${done} in steps of ${step} minor units.`,
+    members: { step },
   })
 }
 

@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import type { Deps } from '../deps.ts'
 import { currency } from '../domain/currencies.ts'
 import { Problem } from '../domain/problem.ts'
+import { refuseOffStep } from '../flows/refusals.ts'
 import { listProducts, type Product, putProduct, readProduct } from '../store/catalog.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
@@ -51,6 +52,7 @@ export function catalogRoutes(app: App, deps: Deps, ring: KeyRing): void {
       if (currency(request.body.currency) === undefined) {
         throw new Problem('currency_mismatch', { detail: `${request.body.currency} cannot be charged.` })
       }
+      refuseOffStep(request.body.currency, request.body.unit_price, 'sold')
       const product = { tenant_id: callerOf(request).tenantId, sku: request.params.sku, ...request.body }
       return productView(await putProduct(deps.db, product))
     },

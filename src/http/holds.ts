@@ -7,18 +7,17 @@ import { Problem } from '../domain/problem.ts'
 import { endHold, type HoldEnding } from '../flows/hold.ts'
 import { readOrder } from '../store/orders.ts'
 import type { App } from './app-type.ts'
+import { traceOf } from './attempt.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
-import { traceOf } from './checkouts.ts'
 import * as contract from './contract/orders.ts'
-import { Amount, closed, noBodyIsEmpty, noQueryOnPost } from './input.ts'
+import { Amount, bodyOptional, closed, EmptyBody, IdParams } from './input.ts'
 
-const params = Type.Object({ id: Type.String() })
+const params = IdParams
 const CaptureBody = Type.Optional(closed({ amount: Type.Optional(Amount) }))
-const CancelBody = Type.Optional(closed({}))
 
 export function holdRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const preParsing = admit(ring, 'backend')
-  const preValidation = [noQueryOnPost, noBodyIsEmpty]
+  const preValidation = bodyOptional
 
   async function end(request: FastifyRequest, orderId: string, ending: Pick<HoldEnding, 'action' | 'amount'>) {
     const { tenantId } = callerOf(request)
@@ -46,7 +45,7 @@ export function holdRoutes(app: App, deps: Deps, ring: KeyRing): void {
 
   app.post(
     '/v1/orders/:id/cancel',
-    { preParsing, preValidation, schema: { ...contract.cancelHold, params, body: CancelBody } },
+    { preParsing, preValidation, schema: { ...contract.cancelHold, params, body: EmptyBody } },
     async (request, reply) => {
       const order = await end(request, request.params.id, { action: 'cancel' })
       if (order.status === 'authorized') askAgain(reply)

@@ -8,11 +8,26 @@ export const Sku = Type.String({ minLength: 1, maxLength: 64, pattern: '^[\\x21-
 export const MeterType = Type.String({ minLength: 1, maxLength: 64, pattern: '^[A-Za-z0-9_.:-]+$' })
 export const Amount = Type.Integer({ minimum: 0, maximum: 999_999_999_999, description: 'minor units of the currency' })
 export const Quantity = Type.Integer({ minimum: 1, maximum: 1_000_000 })
+export const ShortText = Type.String({ minLength: 1, maxLength: 200 })
+
+export const IdParams = Type.Object({ id: Type.String() })
 
 /** An object that refuses unknown fields. */
 export function closed<Properties extends Parameters<typeof Type.Object>[0]>(properties: Properties) {
   return Type.Object(properties, { additionalProperties: false })
 }
+
+export const Customer = closed({
+  email: Type.String({ format: 'email', maxLength: 254 }),
+  name: Type.Optional(ShortText),
+})
+export const PaymentMethod = Type.String({
+  pattern: '^[A-Za-z0-9_]{1,255}$',
+  description: "The provider's id of a payment method that its browser library made; card data never comes here",
+})
+
+/** Of a POST that says everything by its path. */
+export const EmptyBody = Type.Optional(closed({}))
 
 /** Refuses a query string on a POST, which nothing here would read. */
 export const noQueryOnPost: preValidationHookHandler = async (request) => {
@@ -21,7 +36,10 @@ export const noQueryOnPost: preValidationHookHandler = async (request) => {
   }
 }
 
-/** No body is the same as an empty object, where every field is optional. */
-export const noBodyIsEmpty: preValidationHookHandler = async (request) => {
-  if (request.body === undefined) request.body = {}
+/** Of a POST where every field is optional: no body, or `null`, is the same as an empty object. */
+const noBodyIsEmpty: preValidationHookHandler = async (request) => {
+  request.body ??= {}
 }
+
+/** What a POST with an optional body does before it is validated. */
+export const bodyOptional = [noQueryOnPost, noBodyIsEmpty]

@@ -1,14 +1,36 @@
 /** Reads JSON bodies strictly: what is taken is what was sent, or the client learns what is wrong. */
 import { isUtf8 } from 'node:buffer'
+import type { FastifyRequest } from 'fastify'
+import { Problem } from '../domain/problem.ts'
 import { findIllFormed, type IllFormedProblem } from '../domain/wellformed.ts'
-import { invalidRequest } from './problems.ts'
+import type { App } from './app-type.ts'
+import { invalidRequest, isEncoded } from './problems.ts'
+
+/** Bodies are JSON, as it is: neither another type nor another coding of it is guessed at. */
+export function takeJsonBodies(app: App): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    refuseEncoded(request, body)
+    return parseJsonBody(body)
+  })
+  // Some clients send an empty body in chunks and without a type where they have none to send.
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    refuseEncoded(request, body)
+    if (body.length > 0) throw new Problem('unsupported_media_type')
+  })
+}
+
+function refuseEncoded(request: FastifyRequest, body: Buffer): void {
+  if (body.length === 0 || !isEncoded(request)) return
+  throw new Problem('unsupported_media_type', { detail: 'The body must come as it is, without a Content-Encoding.' })
+}
 
 /**
  * The parsed body; undefined for none. Throws a `Problem` for what is no JSON, and for what JSON allows but a database or
  * a digest does not: invalid UTF-8 (RFC 8259, 8.1), a key twice in one object (of which everybody reads another one), NUL
  * and lone surrogates in strings, numbers beyond 2^53, `__proto__`, too deep a nesting.
  */
-export function parseJsonBody(bytes: Buffer): unknown {
+function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined
   if (!isUtf8(bytes)) throw invalidRequest('The body is not valid UTF-8.')
   const text = bytes.toString()

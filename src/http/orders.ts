@@ -7,6 +7,7 @@ import { listOrders, readOrder } from '../store/orders.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import * as contract from './contract/orders.ts'
+import { IdParams } from './input.ts'
 import { listPage, pageFrom, pageProperties } from './paging.ts'
 
 const OrderQuery = Type.Object(
@@ -53,7 +54,7 @@ export function orderRoutes(app: App, deps: Deps, ring: KeyRing): void {
 
   app.get(
     '/v1/orders/:id',
-    { preParsing: backend, schema: { ...contract.readOrder, params: Type.Object({ id: Type.String() }) } },
+    { preParsing: backend, schema: { ...contract.readOrder, params: IdParams } },
     async (request) => {
       const order = await readOrder(deps.db, callerOf(request).tenantId, request.params.id)
       if (order === null) throw new Problem('not_found')

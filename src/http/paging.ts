@@ -1,4 +1,5 @@
 /** Cursor pages: `?limit=&cursor=`. A cursor is opaque to clients; it names the last item of the page before. */
+import { type ParsedUrlQuery, parse } from 'node:querystring'
 import { Type } from 'typebox'
 import { invalidRequest } from './problems.ts'
 
@@ -10,6 +11,13 @@ export const pageProperties = {
   cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 400 })),
 }
 export const PageQuery = Type.Object(pageProperties, { additionalProperties: false })
+
+/** A query as texts, all but `limit`: its number, where it is written as one. */
+export function parseQuery(text: string): ParsedUrlQuery & { limit?: unknown } {
+  const query: ReturnType<typeof parseQuery> = parse(text)
+  if (typeof query.limit === 'string' && /^(0|[1-9][0-9]{0,8})$/.test(query.limit)) query.limit = Number(query.limit)
+  return query
+}
 
 export interface Page {
   limit: number

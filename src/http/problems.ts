@@ -13,12 +13,19 @@ const errorsMax = 20
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const { retryAfterSeconds: seconds, replayed } = problem.options
   reply.request.problemCode = problem.code
+  // So that a client can tell a coding that is refused from a type (RFC 9110, 12.5.3).
+  if (problem.code === 'unsupported_media_type' && isEncoded(reply.request)) reply.header('accept-encoding', 'identity')
   if (seconds !== undefined) reply.header('retry-after', String(Math.ceil(seconds)))
   if (replayed) reply.header('idempotent-replayed', 'true')
   return reply
     .code(problem.status)
     .header('content-type', 'application/problem+json; charset=utf-8')
     .send(JSON.stringify(problemDocument(problem, reply.request.id)))
+}
+
+/** Whether its body is said to be compressed, or coded otherwise. */
+export function isEncoded({ headers }: FastifyRequest): boolean {
+  return !/^\s*(identity\s*)?$/i.test(headers['content-encoding'] ?? '')
 }
 
 /** Puts an error into words and into the log. */
@@ -99,8 +106,6 @@ function clientMessage(code: string | undefined): string {
       return 'The body is not as long as Content-Length says.'
     case 'FST_ERR_BAD_URL':
       return 'The path is not validly percent-encoded.'
-    case 'FST_ERR_MAX_PARAM_LENGTH':
-      return 'A segment of the path is too long.'
     default:
       return 'The request is malformed.'
   }

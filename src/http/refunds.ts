@@ -6,10 +6,10 @@ import { refundView } from '../domain/refund.ts'
 import { type RefundBody, refundOrder } from '../flows/refund.ts'
 import { readRefund } from '../store/refunds.ts'
 import type { App } from './app-type.ts'
+import { attemptOf, sendAnswer } from './attempt.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
-import { keyOf, sendAnswer, traceOf } from './checkouts.ts'
 import * as contract from './contract/refunds.ts'
-import { closed, noBodyIsEmpty, noQueryOnPost } from './input.ts'
+import { bodyOptional, closed, IdParams } from './input.ts'
 
 const RefundRequestBody = closed({
   amount: Type.Optional(
@@ -24,34 +24,33 @@ const RefundRequestBody = closed({
 
 export function refundRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const backend = admit(ring, 'backend')
-  const params = Type.Object({ id: Type.String() })
 
   app.post(
     '/v1/orders/:id/refunds',
     {
       preParsing: backend,
-      preValidation: [noQueryOnPost, noBodyIsEmpty],
-      schema: { ...contract.createRefund, params, body: Type.Optional(RefundRequestBody) },
+      preValidation: bodyOptional,
+      schema: { ...contract.createRefund, params: IdParams, body: Type.Optional(RefundRequestBody) },
     },
     async (request, reply) => {
+      const { id: orderId } = request.params
       const answer = await refundOrder(deps, {
-        tenantId: callerOf(request).tenantId,
-        orderId: request.params.id,
-        key: keyOf(request),
-        requestId: request.id,
-        ...traceOf(request),
-        method: 'POST',
-        path: `/v1/orders/${request.params.id}/refunds`,
+        ...attemptOf(request, `/v1/orders/${orderId}/refunds`),
+        orderId,
         body: request.body as RefundBody,
       })
       return sendAnswer(reply, answer, (id) => `/v1/refunds/${id}`)
     },
   )
 
-  app.get('/v1/refunds/:id', { preParsing: backend, schema: { ...contract.readRefund, params } }, async (request) => {
-    const refund = await readRefund(deps.db, callerOf(request).tenantId, request.params.id)
-    // One that surely was never sent has not happened, and nobody was told its id.
-    if (refund === null || refund.status === 'unsent') throw new Problem('not_found')
-    return refundView(refund)
-  })
+  app.get(
+    '/v1/refunds/:id',
+    { preParsing: backend, schema: { ...contract.readRefund, params: IdParams } },
+    async (request) => {
+      const refund = await readRefund(deps.db, callerOf(request).tenantId, request.params.id)
+      // One that surely was never sent has not happened, and nobody was told its id.
+      if (refund === null || refund.status === 'unsent') throw new Problem('not_found')
+      return refundView(refund)
+    },
+  )
 }

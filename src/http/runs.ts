@@ -9,10 +9,21 @@ import { finalizeRun } from '../flows/run-end.ts'
 import { recordUsage, type UsageAnswer } from '../flows/usage.ts'
 import { type Run, readRun } from '../store/runs.ts'
 import type { App } from './app-type.ts'
+import { attemptOf, retryAfter, sendAnswer, traceOf } from './attempt.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
-import { Customer, EmptyBody, keyOf, PaymentMethod, retryAfter, sendAnswer, traceOf } from './checkouts.ts'
 import * as contract from './contract/runs.ts'
-import { Amount, Currency, closed, MeterType, noQueryOnPost } from './input.ts'
+import {
+  Amount,
+  bodyOptional,
+  Currency,
+  Customer,
+  closed,
+  EmptyBody,
+  IdParams,
+  MeterType,
+  noQueryOnPost,
+  PaymentMethod,
+} from './input.ts'
 
 const RunRequestBody = closed({
   customer: Customer,
@@ -26,8 +37,6 @@ const UsageBody = closed({
   quantity: Type.Integer({ minimum: 0, maximum: 1_000_000_000_000, description: 'units of the meter' }),
 })
 
-const RunParams = Type.Object({ id: Type.String() })
-
 export function runRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const backend = admit(ring, 'backend')
 
@@ -40,24 +49,14 @@ export function runRoutes(app: App, deps: Deps, ring: KeyRing): void {
       config: { tellsNewKeySafe: 'by_header' },
     },
     async (request, reply) => {
-      const { tenantId, connectedAccount } = callerOf(request)
-      const answer = await startRun(deps, {
-        tenantId,
-        connectedAccount,
-        key: keyOf(request),
-        requestId: request.id,
-        ...traceOf(request),
-        method: 'POST',
-        path: '/v1/runs',
-        body: request.body as RunBody,
-      })
+      const answer = await startRun(deps, { ...attemptOf(request, '/v1/runs'), body: request.body as RunBody })
       return sendAnswer(reply, answer, (orderId) => `/v1/runs/${runIdOf(orderId)}`)
     },
   )
 
   app.get(
     '/v1/runs/:id',
-    { preParsing: backend, schema: { ...contract.readRun, params: RunParams } },
+    { preParsing: backend, schema: { ...contract.readRun, params: IdParams } },
     async (request) => {
       const run = await readRun(deps.db, callerOf(request).tenantId, orderIdOf(request.params.id))
       if (run === null) throw new Problem('not_found')
@@ -70,7 +69,7 @@ export function runRoutes(app: App, deps: Deps, ring: KeyRing): void {
     {
       preParsing: backend,
       preValidation: noQueryOnPost,
-      schema: { ...contract.recordUsage, params: RunParams, body: UsageBody },
+      schema: { ...contract.recordUsage, params: IdParams, body: UsageBody },
     },
     async (request, reply) => {
       const answer = await recordUsage(deps, {
@@ -89,8 +88,8 @@ export function runRoutes(app: App, deps: Deps, ring: KeyRing): void {
     '/v1/runs/:id/finalize',
     {
       preParsing: backend,
-      preValidation: noQueryOnPost,
-      schema: { ...contract.finalizeRun, params: RunParams, body: EmptyBody },
+      preValidation: bodyOptional,
+      schema: { ...contract.finalizeRun, params: IdParams, body: EmptyBody },
     },
     async (request, reply) => {
       const run = await finalizeRun(deps, {

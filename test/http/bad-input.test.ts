@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { cart, keys, type Reply } from '../support/client.ts'
@@ -164,6 +165,25 @@ describe('a checkout body is refused, with what is wrong, where it is or has', (
     expect(reply.json.new_key_safe).toBe(true)
   })
 
+  it('that is said to be coded, whether it is or not', async () => {
+    const body = JSON.stringify(cart())
+    for (const [coding, bytes] of [
+      ['gzip', body],
+      ['gzip', gzipSync(body)],
+      ['identity, br', body],
+      ['x-unheard-of', body],
+    ] as const) {
+      const headers = ['Content-Type', 'application/json', 'Content-Encoding', coding, 'Idempotency-Key', newKey()]
+      const reply = await sendRaw(scene.shop.url, post(headers, bytes))
+      expectProblem(reply, 415, 'unsupported_media_type')
+      expect(reply.json.detail).toMatch(/Content-Encoding/)
+      expect(reply.headers.get('accept-encoding')).toBe('identity')
+      expect(reply.json.new_key_safe).toBe(true)
+    }
+    const headers = ['Content-Type', 'application/json', 'Content-Encoding', 'Identity', 'Idempotency-Key', newKey()]
+    expectProblem(await sendRaw(scene.shop.url, post(headers, '{}')), 400, 'invalid_request')
+  })
+
   it('shorter or longer than its length', async () => {
     const head = `POST /v1/checkouts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${keys.storefront}\r\nConnection: close\r\nContent-Type: application/json\r\nIdempotency-Key: ${newKey()}\r\n`
     // The second half becomes a request of its own, which is none.
@@ -176,6 +196,25 @@ describe('a checkout body is refused, with what is wrong, where it is or has', (
     const reply = await scene.shop.post('/v1/checkouts?expected_total=1', cart(), { 'idempotency-key': newKey() })
     expectProblem(reply, 400, 'invalid_request')
     expect(reply.json.detail).toMatch(/query string/)
+  })
+})
+
+describe('a POST that needs no body', () => {
+  const path = `/v1/checkouts/${newKey()}/cancel`
+
+  it.each([undefined, {}, 'null'])('takes %o as none', async (body) => {
+    expectProblem(await scene.shop.post(path, body), 404, 'not_found')
+  })
+
+  it.each<[unknown, RegExp]>([
+    [{ reason: 'late' }, /unknown: reason/],
+    [[], /must be object/],
+    ['"no"', /must be object/],
+  ])('refuses %o with what is wrong', async (body, says) => {
+    const reply = await scene.shop.post(path, body)
+    expectProblem(reply, 400, 'invalid_request')
+    expect(reply.json.detail).toMatch(says)
+    expect(reply.json.errors).toHaveLength(1)
   })
 })
 
@@ -210,8 +249,8 @@ describe('the door', () => {
     }
   })
 
-  it('answers a path segment that is too long with a 400, and one that names nothing with a 404', async () => {
-    expectProblem(await scene.shop.get(`/v1/checkouts/${'k'.repeat(2000)}`), 400, 'invalid_request')
+  it('answers a path that names nothing with a 404', async () => {
+    expectProblem(await scene.shop.get(`/v1/products/${'s'.repeat(2000)}`), 404, 'not_found')
     expectProblem(await scene.shop.get('/v1/nothing'), 404, 'not_found')
     expectProblem(await scene.shop.get('/'), 404, 'not_found')
     expectProblem(await sendRaw(scene.shop.url, { method: 'GET', path: '/v1/checkouts/../products' }), 404, 'not_found')
@@ -225,8 +264,8 @@ describe('the door', () => {
     expectProblem(reply, 405, 'method_not_allowed')
     expect(reply.headers.get('allow')).toBe('POST')
     expect(reply.json.new_key_safe).toBe(false)
-    expect((await scene.shop.delete('/v1/checkouts/some-key')).headers.get('allow')).toBe('GET')
-    expect((await scene.shop.post('/v1/products/mug', {})).headers.get('allow')).toBe('GET, PUT')
+    expect((await scene.shop.delete('/v1/checkouts/some-key')).headers.get('allow')).toBe('GET, HEAD')
+    expect((await scene.shop.post('/v1/products/mug', {})).headers.get('allow')).toBe('GET, HEAD, PUT')
   })
 
   it('asks for a key before it reads a body, and says so in problem details', async () => {
@@ -256,7 +295,7 @@ describe('the door', () => {
   })
 })
 
-function post(headers: string[], body?: string) {
+function post(headers: string[], body?: string | Uint8Array) {
   return {
     method: 'POST',
     path: '/v1/checkouts',

@@ -92,6 +92,15 @@ describe('a product', () => {
     expectProblem(await scene.shop.get('/v1/products/gold'), 404, 'not_found')
   })
 
+  it('at a price that the provider takes in no amount is a 422', async () => {
+    const reply = await put('dinar', { ...product, unit_price: 1001, currency: 'KWD' })
+    expectProblem(reply, 422, 'amount_not_chargeable')
+    expect(reply.json.step).toBe(10)
+    expectProblem(await scene.shop.get('/v1/products/dinar'), 404, 'not_found')
+    expect((await put('dinar', { ...product, unit_price: 1010, currency: 'KWD' })).json.unit_price).toBe(1010)
+    stock.dinar = 7
+  })
+
   it('is put by the backend alone', async () => {
     expectProblem(await scene.shop.put('/v1/products/cup', product), 403, 'forbidden')
     expectProblem(await scene.admin.put('/v1/products/cup', product), 403, 'forbidden')
@@ -164,6 +173,12 @@ describe('the catalog', () => {
 
   it.each([
     'limit=0',
+    'limit=1.5',
+    'limit=1e1',
+    'limit=0x10',
+    'limit=true',
+    'limit=%205',
+    'limit=5n',
     'limit=101',
     'limit=-1',
     'limit=x',

@@ -15,6 +15,25 @@ describe('those who run the service', () => {
     expect((await nobody().get('/readyz')).json).toEqual({ status: 'ready' })
   })
 
+  it('may probe with HEAD, as anybody may read so', async () => {
+    for (const [client, path] of [
+      [nobody(), '/healthz'],
+      [nobody(), '/readyz'],
+      [nobody(), '/openapi.yaml'],
+      [nobody(), '/metrics'],
+      [scene.shop, '/v1/products/mug'],
+      [scene.backend, '/v1/orders?limit=5'],
+    ] as const) {
+      const [head, get] = [await client.send('HEAD', path), await client.get(path)]
+      expect([head.status, head.text], path).toEqual([200, ''])
+      expect(head.headers.get('content-type')).toBe(get.headers.get('content-type'))
+    }
+    expect((await nobody().send('HEAD', '/v1/orders')).status).toBe(401)
+    expect((await scene.shop.send('HEAD', `/v1/checkouts/${newKey()}`)).status).toBe(404)
+    const post = await scene.shop.send('HEAD', '/v1/checkouts')
+    expect([post.status, post.headers.get('allow')]).toEqual([405, 'POST'])
+  })
+
   it('see what was answered, what the provider said and what waits', async () => {
     const key = newKey()
     await scene.shop.checkout(key)

@@ -49,7 +49,9 @@ export function expectInContract(answer: Answered): void {
 function faultsOf({ method, path, status, headers, text }: Answered): string[] {
   const { document } = contract()
   const route = routeOf(document, pathname(path))
-  const responses = route === undefined ? undefined : document.paths[route]?.[method.toLowerCase()]?.responses
+  // As the answer to GET, but for its body (RFC 9110, 9.3.2).
+  const verb = method === 'HEAD' ? 'get' : method.toLowerCase()
+  const responses = route === undefined ? undefined : document.paths[route]?.[verb]?.responses
   if (route === undefined || responses === undefined) return faultsWithoutRoute(route, method, status, headers, text)
 
   const stated = responses[status]
@@ -57,10 +59,9 @@ function faultsOf({ method, path, status, headers, text }: Answered): string[] {
   const name = stated.$ref?.split('/').at(-1)
   const response = name === undefined ? stated : document.components.responses[name]
   const base =
-    name === undefined
-      ? ['paths', route, method.toLowerCase(), 'responses', String(status)]
-      : ['components', 'responses', name]
-  return [...headerFaults(response?.headers ?? {}, headers), ...bodyFaults(response?.content, base, headers, text)]
+    name === undefined ? ['paths', route, verb, 'responses', String(status)] : ['components', 'responses', name]
+  const content = method === 'HEAD' ? undefined : response?.content
+  return [...headerFaults(response?.headers ?? {}, headers), ...bodyFaults(content, base, headers, text)]
 }
 
 /** No such path, no such method, or what was sent is so broken that no route was looked for. */

@@ -8,11 +8,10 @@ import { eventCursor, listEvents, readEvent, type StoredEvent } from '../../stor
 import type { KeyOwner } from '../../store/tenants.ts'
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
-import { EmptyBody } from '../checkouts.ts'
 import * as contract from '../contract/admin.ts'
-import { closed, noQueryOnPost } from '../input.ts'
+import { bodyOptional, closed, EmptyBody, IdParams } from '../input.ts'
 import { listPage, pageFrom, pageProperties } from '../paging.ts'
-import { type Admission, FilterFlag, FilterText, IdParams, operatorOf } from './operator.ts'
+import { type Admission, FilterFlag, FilterText, operatorOf } from './operator.ts'
 
 const EventQuery = closed({
   ...pageProperties,
@@ -54,7 +53,7 @@ export function adminEventRoutes(app: App, deps: Deps, preParsing: Admission): v
     '/v1/admin/events/:id/replay',
     {
       preParsing,
-      preValidation: noQueryOnPost,
+      preValidation: bodyOptional,
       schema: { ...contract.replayEvent, params: IdParams, body: EmptyBody },
     },
     async (request) => {

@@ -6,11 +6,10 @@ import { auditedTransaction } from '../../flows/operator.ts'
 import { discardJob, type JobRow, jobId, listJobs, readJob, requeueJob, splitJobId } from '../../store/jobs.ts'
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
-import { EmptyBody } from '../checkouts.ts'
 import * as contract from '../contract/admin.ts'
-import { closed, noQueryOnPost } from '../input.ts'
+import { bodyOptional, closed, EmptyBody, IdParams } from '../input.ts'
 import { listPage, pageFrom, pageProperties } from '../paging.ts'
-import { type Admission, IdParams, operatorOf } from './operator.ts'
+import { type Admission, operatorOf } from './operator.ts'
 
 const JobQuery = closed({
   ...pageProperties,
@@ -44,7 +43,7 @@ export function adminJobRoutes(app: App, deps: Deps, preParsing: Admission): voi
   for (const [name, { press, about }] of Object.entries(buttons)) {
     app.post(
       `/v1/admin/jobs/:id/${name}`,
-      { preParsing, preValidation: noQueryOnPost, schema: { ...about, params: IdParams, body: EmptyBody } },
+      { preParsing, preValidation: bodyOptional, schema: { ...about, params: IdParams, body: EmptyBody } },
       async (request) => {
         const by = operatorOf(request)
         const [topic, businessId] = splitJobId(request.params.id)

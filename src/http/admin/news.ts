@@ -14,12 +14,11 @@ import {
 import { listDeliveries, readEvent, redeliverEvent } from '../../store/merchant-events.ts'
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
-import { EmptyBody } from '../checkouts.ts'
 import * as contract from '../contract/admin.ts'
-import { closed, noQueryOnPost } from '../input.ts'
+import { bodyOptional, closed, EmptyBody, IdParams } from '../input.ts'
 import { listPage, PageQuery, pageFrom, pageProperties } from '../paging.ts'
 import { deliveryView } from '../webhook-endpoint.ts'
-import { type Admission, FilterFlag, FilterText, IdParams, operatorOf } from './operator.ts'
+import { type Admission, FilterFlag, FilterText, operatorOf } from './operator.ts'
 
 const DeliveryQuery = closed({
   ...pageProperties,
@@ -35,7 +34,7 @@ const decisions = {
 }
 
 export function adminNewsRoutes(app: App, deps: Deps, preParsing: Admission): void {
-  const post = { preParsing, preValidation: noQueryOnPost }
+  const post = { preParsing, preValidation: bodyOptional }
   const input = { params: IdParams, body: EmptyBody }
 
   app.get(

@@ -15,8 +15,6 @@ export function operatorOf(request: FastifyRequest): Operator {
 /** Why a person does it, in their own words. */
 export const Reason = Type.String({ minLength: 1, maxLength: 500, pattern: '\\S' })
 
-export const IdParams = Type.Object({ id: Type.String() })
-
 /** For filters: ids, keys and words of ours. */
 export const FilterText = Type.String({ minLength: 1, maxLength: 300 })
 

@@ -11,13 +11,13 @@ import { findOrders, type OrderInList, readStory } from '../../store/admin-order
 import { listAudit } from '../../store/operator-audit.ts'
 import { readOrder } from '../../store/orders.ts'
 import type { App } from '../app-type.ts'
+import { retryAfter, traceOf } from '../attempt.ts'
 import { callerOf } from '../auth.ts'
-import { EmptyBody, retryAfter, traceOf } from '../checkouts.ts'
 import * as contract from '../contract/admin-orders.ts'
-import { closed, noQueryOnPost } from '../input.ts'
+import { bodyOptional, closed, EmptyBody, IdParams, noQueryOnPost } from '../input.ts'
 import { listPage, pageFrom, pageProperties } from '../paging.ts'
 import { auditView } from './audit.ts'
-import { type Admission, FilterFlag, FilterText, IdParams, operatorOf, Reason } from './operator.ts'
+import { type Admission, FilterFlag, FilterText, operatorOf, Reason } from './operator.ts'
 
 const Status = Type.Union(
   (['pending', 'requires_action', 'needs_reconcile', 'authorized', 'paid', 'payment_failed', 'canceled'] as const).map(
@@ -75,11 +75,13 @@ export function adminOrderRoutes(app: App, deps: Deps, preParsing: Admission): v
     },
   )
 
-  const post = { preParsing, preValidation: noQueryOnPost }
-
   app.post(
     '/v1/admin/orders/:id/reconcile',
-    { ...post, schema: { ...contract.reconcileOrder, params: IdParams, body: EmptyBody } },
+    {
+      preParsing,
+      preValidation: bodyOptional,
+      schema: { ...contract.reconcileOrder, params: IdParams, body: EmptyBody },
+    },
     async (request, reply) => {
       const order = await reconcileNow(deps, operatorOf(request), request.params.id, traceOf(request).traceparent)
       if (isOpen(order.status)) reply.code(202).header('retry-after', retryAfter(deps.config.reconcileAfterMs))
@@ -89,7 +91,11 @@ export function adminOrderRoutes(app: App, deps: Deps, preParsing: Admission): v
 
   app.post(
     '/v1/admin/orders/:id/decide',
-    { ...post, schema: { ...contract.decideOrder, params: IdParams, body: DecisionBody } },
+    {
+      preParsing,
+      preValidation: noQueryOnPost,
+      schema: { ...contract.decideOrder, params: IdParams, body: DecisionBody },
+    },
     async (request) => {
       const { outcome, reason } = request.body
       const decision = { orderId: request.params.id, outcome, reason, ...traceOf(request) }

@@ -7,9 +7,9 @@ import { listFindings, listReports, type Report, type ReportFinding, readReport 
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
 import * as contract from '../contract/admin.ts'
-import { closed, noQueryOnPost } from '../input.ts'
+import { closed, IdParams, noQueryOnPost } from '../input.ts'
 import { listPage, PageQuery, pageFrom } from '../paging.ts'
-import { type Admission, IdParams, operatorOf } from './operator.ts'
+import { type Admission, operatorOf } from './operator.ts'
 
 const Moment = Type.String({ format: 'date-time', description: 'RFC 3339, e.g. 2026-11-01T00:00:00Z' })
 const ReportBody = closed({ from: Moment, to: Moment })

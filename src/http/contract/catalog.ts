@@ -46,5 +46,5 @@ export const putProduct = operation({
   summary: 'Create or replace a product',
   description: '`available` is what can be sold from now on; what open orders have reserved is not part of it.',
   answers: { 200: { description: 'The product as it is now.', ...theProduct } },
-  problems: ['currency_mismatch'],
+  problems: ['currency_mismatch', 'amount_not_chargeable'],
 })

@@ -99,7 +99,7 @@ export const lookUpCheckout = operation({
       },
     },
   },
-  problems: ['not_found'],
+  problems: ['not_found', 'idempotency_key_invalid'],
 })
 
 export const cancelCheckout = operation({
@@ -116,5 +116,11 @@ export const cancelCheckout = operation({
       headers: ['Retry-After'],
     },
   },
-  problems: ['not_found', 'idempotency_key_in_progress', 'checkout_already_settled', 'provider_unavailable'],
+  problems: [
+    'not_found',
+    'idempotency_key_invalid',
+    'idempotency_key_in_progress',
+    'checkout_already_settled',
+    'provider_unavailable',
+  ],
 })

@@ -1,0 +1,64 @@
+/** Requests that make an attempt, and its answer. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { parseIdempotencyKey } from '../domain/idempotency-key.ts'
+import { Problem } from '../domain/problem.ts'
+import type { Answer } from '../flows/answers.ts'
+import { callerOf } from './auth.ts'
+
+/** The request's idempotency key. Throws the `Problem` where there is none or it is malformed. */
+function keyOf(request: FastifyRequest): string {
+  const parsed = parseIdempotencyKey(request.raw.rawHeaders)
+  if (parsed.kind === 'key') return parsed.key
+  if (parsed.kind === 'missing') {
+    throw new Problem('idempotency_key_missing', {
+      detail: 'Send an Idempotency-Key header: one random key per attempt, the same on every repeat.',
+    })
+  }
+  throw new Problem('idempotency_key_invalid', { detail: parsed.reason })
+}
+
+/** The caller's trace, handed on to the provider. */
+export function traceOf(request: FastifyRequest): { traceparent?: string } {
+  const { traceparent } = request.headers
+  return typeof traceparent === 'string' && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(traceparent)
+    ? { traceparent }
+    : {}
+}
+
+/** What asks for an attempt: whose it is, its key, and the request as it is digested, for which `path` is the one that
+ * was called. Throws the `Problem` where there is no key or it is malformed. */
+export function attemptOf(request: FastifyRequest, path: string) {
+  const { tenantId, connectedAccount } = callerOf(request)
+  return {
+    tenantId,
+    connectedAccount,
+    key: keyOf(request),
+    requestId: request.id,
+    ...traceOf(request),
+    method: 'POST',
+    path,
+  }
+}
+
+/** `pathOf` tells where what was created is found, by its order. */
+export function sendAnswer(
+  reply: FastifyReply,
+  answer: Answer,
+  pathOf = (orderId: string) => `/v1/orders/${orderId}`,
+): FastifyReply {
+  reply
+    .code(answer.status)
+    .header(
+      'content-type',
+      answer.status >= 400 ? 'application/problem+json; charset=utf-8' : 'application/json; charset=utf-8',
+    )
+  if (answer.status === 201 && answer.orderId !== null) reply.header('location', pathOf(answer.orderId))
+  if (answer.retryAfterMs !== null) reply.header('retry-after', retryAfter(answer.retryAfterMs))
+  if (answer.replayed) reply.header('idempotent-replayed', 'true')
+  return reply.send(answer.body)
+}
+
+/** For the Retry-After header: whole seconds, at least one. */
+export function retryAfter(ms: number): string {
+  return String(Math.max(1, Math.ceil(ms / 1000)))
+}
