@@ -45,6 +45,9 @@ const settings = {
   IDEMPOTENCY_LEASE_SECONDS: { kind: 'number', default: '30', min: 0.001 },
   /** How long a settled answer can be replayed, h. 72 outlasts a weekend. */
   IDEMPOTENCY_RETENTION_HOURS: { kind: 'number', default: '72', min: 0 },
+  /** How long records of calls to the provider and reports are kept, d. 400 lets a month be compared with the same one of
+   * the year before; what the law wants kept is in orders and ledger, which are never swept. */
+  RECORDS_RETENTION_DAYS: { kind: 'number', default: '400', min: 0 },
   /** How long after the claim recovery may send a charge again, s. Later, a customer who has left would be charged. */
   RECOVERY_SEND_WINDOW_SECONDS: { kind: 'number', default: '300', min: 0 },
   /** How long an order waits for its customer or an unreached provider, min. */
@@ -91,6 +94,7 @@ export interface Config {
   idempotencyWaitMs: number
   leaseMs: number
   retentionMs: number
+  recordsRetentionMs: number
   recoverySendWindowMs: number
   orderExpiryMs: number
   runExpiryMs: number
@@ -216,6 +220,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     idempotencyWaitMs: number('IDEMPOTENCY_WAIT_MS'),
     leaseMs: number('IDEMPOTENCY_LEASE_SECONDS') * 1000,
     retentionMs: number('IDEMPOTENCY_RETENTION_HOURS') * 3_600_000,
+    recordsRetentionMs: number('RECORDS_RETENTION_DAYS') * 86_400_000,
     recoverySendWindowMs: number('RECOVERY_SEND_WINDOW_SECONDS') * 1000,
     orderExpiryMs: number('ORDER_EXPIRY_MINUTES') * 60_000,
     runExpiryMs: number('RUN_EXPIRY_HOURS') * 3_600_000,

@@ -3,7 +3,7 @@
 import type { Deps } from '../deps.ts'
 import { eraseDue } from '../flows/erasure.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
-import { sweepAttempts } from '../store/retention.ts'
+import { deleteOldCalls, deleteOldReports, sweepAttempts } from '../store/retention.ts'
 import { sweepEvents } from './sweep-events.ts'
 import { sweepJobs } from './sweep-jobs.ts'
 
@@ -17,6 +17,15 @@ export async function sweep(deps: Deps): Promise<number> {
   const events = await sweepEvents(deps)
   const jobs = await sweepJobs(deps)
   await checkpoint('sweep.swept')
+  const records = await sweepRecords(deps)
   const erasures = await eraseDue(deps, erasuresAtOnce)
-  return attempts + events + jobs + erasures
+  return attempts + events + jobs + records + erasures
+}
+
+/** What is kept for people who look into something: nothing else reads it. */
+async function sweepRecords(deps: Deps): Promise<number> {
+  const before = new Date(Math.max(0, Date.now() - deps.config.recordsRetentionMs))
+  const calls = await deleteOldCalls(deps.pool, before, batch)
+  const reports = await deleteOldReports(deps.pool, before, batch)
+  return calls + reports
 }

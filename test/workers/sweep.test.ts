@@ -1,6 +1,7 @@
 /** What is past its retention is forgotten, and nothing else: no key ever starts a second effect. */
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { firstIdFrom } from '../../src/domain/ids.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'
 import { sweep } from '../../src/workers/sweep.ts'
 import { administer } from '../support/administer.ts'
@@ -33,6 +34,16 @@ async function age(key: string, hours: number): Promise<void> {
 
 function attempt(key: string) {
   return scene.db.selectFrom('attempts').selectAll().where('key', '=', key).executeTakeFirstOrThrow()
+}
+
+async function callsOf(orderId: string): Promise<number> {
+  return (await scene.db.selectFrom('provider_calls').select('call_id').where('order_id', '=', orderId).execute())
+    .length
+}
+
+async function reports(): Promise<string[]> {
+  const rows = await scene.db.selectFrom('reports').select('report_id').orderBy('report_id').execute()
+  return rows.map(({ report_id }) => report_id)
 }
 
 describe('the sweep', () => {
@@ -185,6 +196,53 @@ describe('the sweep', () => {
     await sql`INSERT INTO jobs (tenant_id, topic, business_id, state)
       SELECT tenant_id, 'order_news', order_id || ':' || status, 'done' FROM orders
       WHERE status NOT IN ('pending', 'requires_action', 'needs_reconcile') ON CONFLICT DO NOTHING`.execute(scene.db)
+  })
+
+  it('forgets calls to the provider and reports in their time, of what has ended; orders and ledger stay', async () => {
+    const [ended, open] = [newKey(), newKey()]
+    const paid = await scene.shop.checkout(ended)
+    const waiting = await scene.shop.checkout(open, cart({ payment_method: 'pm_card_threeDSecure2Required' }))
+    const oldest = 'rep_00000000000000000000000000'
+    const running = 'rep_00000000000000000000000001'
+    const newest = firstIdFrom('rep', new Date())
+    await sql`INSERT INTO reports (tenant_id, report_id, period_from, period_to, compared_to, state)
+      SELECT 'ten_demo', id, now() - interval '1 day', now(), now(), CASE id WHEN ${running} THEN 'running' ELSE 'done' END
+      FROM unnest(${[oldest, running, newest]}::text[]) id`.execute(scene.db)
+    await sql`INSERT INTO report_findings (tenant_id, report_id, subject, kind)
+      SELECT 'ten_demo', report_id, 'pi_' || n, 'missing_here' FROM reports, generate_series(1, 600) n`.execute(
+      scene.db,
+    )
+
+    while ((await run()) > 0);
+    expect(await reports()).toEqual([running, newest])
+    expect(await callsOf(paid.json.id)).toBeGreaterThan(0)
+
+    const forgetful = await scene.start({ RECORDS_RETENTION_DAYS: '0' })
+    while ((await sweep(forgetful.deps)) > 0);
+    await forgetful.stop()
+    expect(await reports()).toEqual([running])
+    expect([await callsOf(paid.json.id), await callsOf(waiting.json.id)]).toEqual([0, 1])
+    const story = await scene.admin.get(`/v1/admin/orders/${paid.json.id}`)
+    expect(story.json).toMatchObject({ status: 'paid', provider_calls: [], ledger: [{ kind: 'capture' }] })
+    expect((await scene.shop.checkout(ended)).text).toBe(paid.text)
+    for (const table of ['reports', 'report_findings'] as const) await scene.db.deleteFrom(table).execute()
+  })
+
+  it('finds old calls to the provider by their key, however many there are', async () => {
+    await sql`INSERT INTO provider_calls (tenant_id, order_id, operation, outcome, duration_ms, replayed, started_at)
+      SELECT 'ten_demo', 'ord_7' || n, 'payment.create', 'succeeded', 1, false, now() FROM generate_series(1, 5000) n`.execute(
+      scene.db,
+    )
+    await administer(scene.databaseUrl, 'ANALYZE')
+    const { rows } = await sql<{ 'QUERY PLAN': string }>`EXPLAIN SELECT FROM tenants t CROSS JOIN LATERAL (
+      SELECT c.call_id FROM provider_calls c WHERE c.tenant_id = t.tenant_id AND c.order_id < 'ord_0' AND c.started_at < now()
+        AND EXISTS (SELECT FROM orders o WHERE o.tenant_id = c.tenant_id AND o.order_id = c.order_id
+                      AND o.status IN ('paid', 'payment_failed', 'canceled'))
+      ORDER BY c.order_id LIMIT 500 FOR UPDATE OF c SKIP LOCKED) old LIMIT 500`.execute(scene.db)
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    expect(plan).toContain('provider_calls_pkey')
+    expect(plan).not.toContain('Seq Scan on provider_calls')
+    await scene.db.deleteFrom('provider_calls').where('order_id', 'like', 'ord_7%').execute()
   })
 
   it('runs in a worker process by itself', async () => {
