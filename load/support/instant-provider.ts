@@ -53,6 +53,7 @@ export function instantProvider(delayMs = 0): PaymentProvider {
     refund: refuse,
     retrieveRefund: refuse,
     listRefunds: refuse,
+    listDisputes: refuse,
     listPayments: refuse,
   }
 }

@@ -3,35 +3,58 @@ import type { Deps } from '../deps.ts'
 import { type Dispute, disputeAfter } from '../domain/dispute.ts'
 import type { Order } from '../domain/order.ts'
 import { type Transfer, transfer } from '../domain/posting.ts'
-import type { ProviderEvent } from '../provider/port.ts'
+import type { ProviderDispute } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { changeDispute, type DisputeStep } from '../store/disputes.ts'
+import { recordCalls } from '../store/orders.ts'
+import { ask, deadlineFor, targetOf } from './provider-calls.ts'
 import { type NewsResult, onceCaptured } from './provider-refunds.ts'
-
-/** What a notification about a dispute says. */
-export type DisputeNews = Pick<ProviderEvent, 'id' | 'type' | 'disputeId' | 'status' | 'amount' | 'currency'>
+import { stillConfigured } from './provider-target.ts'
 
 /**
- * Applies news of a dispute (`charge.dispute.created`, `.updated`, `.funds_withdrawn`, `.funds_reinstated`, `.closed`), in
- * any order and any number of times. It is taken at its word: the provider tells of disputes in no other way that we use.
+ * Reads every dispute of the order's payment and applies each. A notification only says that there is news: what a dispute
+ * has come to, and whether its money has moved, is asked, so neither its kind nor its age means anything. `actor`: the
+ * event, request or operator.
  */
-export async function applyDispute(deps: Deps, before: Order, news: DisputeNews): Promise<NewsResult> {
-  const { disputeId, status, amount, currency } = news
-  if (disputeId === null || status === null || amount === null || amount <= 0) return 'mismatch'
-  if (currency !== before.currency) return 'mismatch'
-  const order = await onceCaptured(deps, before, news.id)
-  if (order.status === 'authorized') return 'unanswered'
+export async function readProviderDisputes(deps: Deps, before: Order, actor: string): Promise<NewsResult> {
+  const order = await onceCaptured(deps, before, actor)
+  const { intent_id } = order
+  if (order.status !== 'paid' || intent_id === null) return order.status === 'authorized' ? 'unanswered' : 'nothing_new'
+  if ((await stillConfigured(deps, order)) !== true) return 'unanswered'
+  const { outcome, calls } = await ask(deps, deadlineFor(deps, performance.now()), (limits) =>
+    deps.provider.listDisputes(targetOf(order), intent_id, limits),
+  )
+  await recordCalls(deps.db, order.tenant_id, order.order_id, calls)
+  if (outcome.kind !== 'listed') return 'unanswered'
+  await checkpoint('disputes.listed')
+  let result: NewsResult = 'nothing_new'
+  for (const dispute of outcome.items) {
+    const applied = await applyDispute(deps, order, dispute)
+    if (applied === 'mismatch') return 'mismatch'
+    if (applied === 'applied') result = 'applied'
+  }
+  return result
+}
+
+/** Applies what the provider says of a dispute of a paid order, any number of times; an older word changes nothing. */
+export async function applyDispute(
+  deps: Deps,
+  order: Order,
+  dispute: ProviderDispute,
+): Promise<Exclude<NewsResult, 'unanswered'>> {
+  const { disputeId, amount, currency } = dispute
+  if (currency !== order.currency || amount <= 0) return 'mismatch'
   await checkpoint('dispute.applying')
-  const result = await changeDispute(deps.db, order, disputeId, stepFor(order, disputeId, { ...news, status, amount }))
+  const result = await changeDispute(deps.db, order, disputeId, stepFor(order, dispute))
   await checkpoint('dispute.applied')
   return result
 }
 
-function stepFor(order: Order, disputeId: string, news: DisputeNews & { status: string; amount: number }): DisputeStep {
+function stepFor(order: Order, { disputeId, ...word }: ProviderDispute): DisputeStep {
   return (before) => {
-    const state = disputeAfter(before, { status: news.status, moved: movedBy(news.type) })
-    // An inquiry can become a dispute over another amount, but old news must not bring back an old amount.
-    const amount = before === null || state.status !== before.status ? news.amount : before.amount
+    const state = disputeAfter(before, word)
+    // An inquiry can become a dispute over another amount, but an old word must not bring back an old amount.
+    const amount = before === null || state.status !== before.status ? word.amount : before.amount
     const isNew =
       before === null ||
       before.status !== state.status ||
@@ -40,17 +63,6 @@ function stepFor(order: Order, disputeId: string, news: DisputeNews & { status: 
     if (!isNew) return null
     const after = { ...state, amount, currency: order.currency }
     return { after, transfers: transfersFor(before, after, disputeId), jobs: jobsFor(order, before, after, disputeId) }
-  }
-}
-
-function movedBy(type: string): 'withdrawn' | 'reinstated' | null {
-  switch (type) {
-    case 'charge.dispute.funds_withdrawn':
-      return 'withdrawn'
-    case 'charge.dispute.funds_reinstated':
-      return 'reinstated'
-    default:
-      return null
   }
 }
 

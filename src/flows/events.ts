@@ -20,7 +20,7 @@ import { transaction } from '../runtime/database.ts'
 import { type EventEnd, endEvent, readEvent, type StoredEvent } from '../store/inbox.ts'
 import { lookAtLateRefund } from '../store/late-money.ts'
 import { claimAsk, learnPayment, readOrder, recordCalls, recordFacts } from '../store/orders.ts'
-import { applyDispute } from './disputes.ts'
+import { readProviderDisputes } from './disputes.ts'
 import { askAboutPayment, type Found, findOrder, type Told } from './event-order.ts'
 import { type JobEnd, JobFailure, type JobRun } from './job-run.ts'
 import { type Deadline, deadlineFor } from './provider-calls.ts'
@@ -266,10 +266,10 @@ async function applyMovement(
   }
   // Of a payment that the order does not live on; whoever gives it back keeps the books of that.
   if (event.intent_id !== order.intent_id) return done(order, 'other_payment')
-  const { event_id: id, type, refund_id: refundId, dispute_id: disputeId, status, amount, currency } = event
+  const { event_id: id, refund_id: refundId, status, amount, currency } = event
   const result: NewsResult =
     subject === 'dispute'
-      ? await applyDispute(deps, order, { id, type, disputeId, status, amount, currency })
+      ? await readProviderDisputes(deps, order, id)
       : event.object === 'refund'
         ? await applyProviderRefund(deps, order, { id, refundId, status, amount, currency })
         : await readProviderRefunds(deps, order, id)

@@ -27,18 +27,16 @@ export type NewsResult = 'applied' | 'nothing_new' | 'mismatch' | 'unanswered'
 
 /**
  * Applies news of one refund (`refund.created`, `.updated`, `.failed`, `charge.refund.updated`), in any order and any
- * number of times. The end of a refund that we know is taken at its word; for everything else the payment's refunds are read.
+ * number of times. That a refund which we know has failed is taken at its word, for it stays so. One that had succeeded
+ * may have failed since, so for everything else the payment's refunds are read.
  */
 export async function applyProviderRefund(deps: Deps, order: Order, news: RefundNews): Promise<NewsResult> {
   if (wasNeverPaid(order)) return 'nothing_new'
   const known = news.refundId === null ? null : await readBoundRefund(deps.db, order.tenant_id, news.refundId)
-  const { status } = news
-  if (known === null || status === null) return readProviderRefunds(deps, order, news.id)
+  if (known === null || news.status !== 'failed') return readProviderRefunds(deps, order, news.id)
   const fits = known.order_id === order.order_id && known.amount === news.amount && known.currency === news.currency
   if (!fits) return 'mismatch'
-  if (status !== 'succeeded' && status !== 'failed') return 'nothing_new'
-  const refund: ProviderRefund = { ...boundTo(known), status }
-  return (await settleKnown(deps, known, refund)) ? 'applied' : 'nothing_new'
+  return (await settleKnown(deps, known, { ...boundTo(known), status: 'failed' })) ? 'applied' : 'nothing_new'
 }
 
 /** Reads every refund of the order's payment and applies each: for `charge.refunded`, which does not name them. `actor`:

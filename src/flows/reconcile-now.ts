@@ -4,6 +4,7 @@ import { isOpen, type Order } from '../domain/order.ts'
 import { Problem } from '../domain/problem.ts'
 import { readEnding } from '../store/holds.ts'
 import { claimAsk, readOrder } from '../store/orders.ts'
+import { readProviderDisputes } from './disputes.ts'
 import { endHold } from './hold.ts'
 import { audited, type Operator } from './operator.ts'
 import { deadlineFor } from './provider-calls.ts'
@@ -44,6 +45,7 @@ async function reconcile(deps: Deps, by: Operator, order: Order, traceparent?: s
     return endHold(deps, { tenantId, orderId, action, amount }, operator)
   } else if (order.status === 'paid') {
     await readProviderRefunds(deps, order, by.requestId)
+    await readProviderDisputes(deps, order, by.requestId)
   }
   return (await readOrder(deps.db, tenantId, orderId)) ?? order
 }

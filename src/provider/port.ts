@@ -38,6 +38,12 @@ export interface PaymentProvider {
     intentId: string,
     limits: CallLimits,
   ): Promise<CallResult<Listing<ProviderRefund>>>
+  /** Every dispute of one payment, inquiries included. */
+  listDisputes(
+    target: ProviderTarget,
+    intentId: string,
+    limits: CallLimits,
+  ): Promise<CallResult<Listing<ProviderDispute>>>
   /** Every payment created in a period, oldest to newest not guaranteed; used to compare the two sets of books. */
   listPayments(
     target: ProviderTarget,
@@ -231,6 +237,17 @@ export interface ProviderRefund {
   status: 'succeeded' | 'pending' | 'failed'
   createdAt: Date
   metadata: { tenant?: string; order?: string; refund?: string }
+}
+
+export interface ProviderDispute {
+  disputeId: string
+  /** Minor units. */
+  amount: number
+  currency: string
+  /** The provider's own word. */
+  status: string
+  /** What has become of the money last: taken from the balance, or given back after that. Null while it stays. */
+  moved: 'withdrawn' | 'reinstated' | null
 }
 
 export type Listing<Item> = { kind: 'listed'; items: Item[] } | NotSent | Unknown

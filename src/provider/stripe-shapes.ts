@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import { fromProviderAmount } from '../domain/money.ts'
-import type { ProviderPayment, ProviderRefund } from './port.ts'
+import type { ProviderDispute, ProviderPayment, ProviderRefund } from './port.ts'
 
 /**
  * What we read of Stripe's objects. Nothing else of them is looked at, and an object that lacks any of it is not
@@ -64,8 +64,15 @@ const Refund = Compile(
   }),
 )
 
+const disputeFacts = { status: Type.String(), amount: Count, currency: Type.String() }
+const ToldDispute = Compile(Type.Object({ ...disputeFacts, reason: Type.String() }))
 const Dispute = Compile(
-  Type.Object({ status: Type.String(), reason: Type.String(), amount: Count, currency: Type.String() }),
+  Type.Object({
+    id: Id,
+    object: Type.Literal('dispute'),
+    ...disputeFacts,
+    balance_transactions: Type.Array(Type.Object({ amount: Type.Integer() })),
+  }),
 )
 
 /** https://docs.stripe.com/api/events/object */
@@ -148,6 +155,24 @@ function refundStatus(status: string): ProviderRefund['status'] | undefined {
   }
 }
 
+/** A dispute as the API has it. What it has moved are the lines in the balance: one when the money is taken, one when it
+ * comes back (https://docs.stripe.com/api/disputes/object). */
+export function readDispute(value: unknown): ProviderDispute | undefined {
+  if (!Dispute.Check(value)) return undefined
+  const lines = value.balance_transactions
+  return money(value.currency, (currency, minor) => ({
+    disputeId: value.id,
+    amount: minor(value.amount),
+    currency,
+    status: value.status,
+    moved: lines.some(({ amount }) => amount > 0)
+      ? 'reinstated'
+      : lines.some(({ amount }) => amount < 0)
+        ? 'withdrawn'
+        : null,
+  }))
+}
+
 /** A charge in a notification. */
 export function readCharge(value: unknown) {
   if (!Charge.Check(value)) return undefined
@@ -164,8 +189,8 @@ export function readCharge(value: unknown) {
 }
 
 /** A dispute in a notification. */
-export function readDispute(value: unknown) {
-  if (!Dispute.Check(value)) return undefined
+export function readToldDispute(value: unknown) {
+  if (!ToldDispute.Check(value)) return undefined
   return money(value.currency, (currency, minor) => ({
     status: value.status,
     amount: minor(value.amount),

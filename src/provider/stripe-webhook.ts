@@ -1,6 +1,6 @@
 import Stripe from 'stripe'
 import { type NotificationReader, type ProviderEvent, WebhookSignatureInvalid, WebhookUnreadable } from './port.ts'
-import { readCharge, readDispute, readEvent, readPayment, readRefund } from './stripe-shapes.ts'
+import { readCharge, readEvent, readPayment, readRefund, readToldDispute } from './stripe-shapes.ts'
 
 /** Reads notifications that one of the endpoint's secrets has signed. */
 export function stripeNotifications(secrets: readonly string[]): NotificationReader {
@@ -112,7 +112,7 @@ function about({ kind, id, intentId, chargeId, value }: NonNullable<ReturnType<t
       return { ...base, readable: true, status, amount, currency, metadata }
     }
     case 'dispute': {
-      const dispute = readDispute(value)
+      const dispute = readToldDispute(value)
       const ids = { disputeId: id, intentId, chargeId }
       return { ...unreadable, ...ids, object: kind, readable: dispute !== undefined, ...dispute }
     }

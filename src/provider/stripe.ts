@@ -11,6 +11,7 @@ import {
   type PaymentOutcome,
   type PaymentProvider,
   type PaymentSearch,
+  type ProviderDispute,
   type ProviderIdentity,
   type ProviderPayment,
   type ProviderRefund,
@@ -35,7 +36,7 @@ import {
   unknown,
 } from './stripe-outcomes.ts'
 import { chargeParameters, PARAMETER_VERSION, STRIPE_API_VERSION } from './stripe-parameters.ts'
-import { readOwner, readPayment, readRefund } from './stripe-shapes.ts'
+import { readDispute, readOwner, readPayment, readRefund } from './stripe-shapes.ts'
 
 export interface StripeOptions {
   secretKey: string
@@ -192,26 +193,24 @@ class StripeProvider implements PaymentProvider {
     return talk.result(await this.#readRefund(talk, refundId))
   }
 
-  async listRefunds(
+  listRefunds(
     target: ProviderTarget,
     intentId: string,
     limits: CallLimits,
   ): Promise<CallResult<Listing<ProviderRefund>>> {
-    const talk = this.#begin(target, limits)
-    const items: ProviderRefund[] = []
-    let unreadable = false
-    const pages: Page = {
-      operation: 'refund.list',
-      send: (after, options) =>
-        this.#stripe.refunds.list({ payment_intent: intentId, limit: PAGE_SIZE, ...after }, options),
-    }
-    const listed = await talk.readPages(pages, (item) => {
-      const refund = readRefund(item)
-      if (refund === undefined) unreadable = true
-      else items.push(refund)
-    })
-    if (listed.kind !== 'listed') return talk.result({ ...listed, ...('intentId' in listed ? { intentId } : {}) })
-    return talk.result(unreadable ? unknown('unreadable_answer', { intentId }) : { kind: 'listed', items })
+    const of = { payment_intent: intentId, limit: PAGE_SIZE }
+    const send: Page['send'] = (after, options) => this.#stripe.refunds.list({ ...of, ...after }, options)
+    return this.#listOf(target, intentId, limits, { operation: 'refund.list', send }, readRefund)
+  }
+
+  listDisputes(
+    target: ProviderTarget,
+    intentId: string,
+    limits: CallLimits,
+  ): Promise<CallResult<Listing<ProviderDispute>>> {
+    const of = { payment_intent: intentId, limit: PAGE_SIZE }
+    const send: Page['send'] = (after, options) => this.#stripe.disputes.list({ ...of, ...after }, options)
+    return this.#listOf(target, intentId, limits, { operation: 'dispute.list', send }, readDispute)
   }
 
   /** The time limit is for each page. Throws `ProviderUnavailable` where a page cannot be read. Payments that are not
@@ -236,6 +235,26 @@ class StripeProvider implements PaymentProvider {
       }
       next = page.next
     }
+  }
+
+  /** All that a payment has of a kind; one that cannot be read makes the whole unknown. */
+  async #listOf<Item>(
+    target: ProviderTarget,
+    intentId: string,
+    limits: CallLimits,
+    pages: Page,
+    read: (item: unknown) => Item | undefined,
+  ): Promise<CallResult<Listing<Item>>> {
+    const talk = this.#begin(target, limits)
+    const items: Item[] = []
+    let unreadable = false
+    const listed = await talk.readPages(pages, (value) => {
+      const item = read(value)
+      if (item === undefined) unreadable = true
+      else items.push(item)
+    })
+    if (listed.kind !== 'listed') return talk.result({ ...listed, ...('intentId' in listed ? { intentId } : {}) })
+    return talk.result(unreadable ? unknown('unreadable_answer', { intentId }) : { kind: 'listed', items })
   }
 
   #payments(from: Date, to: Date, marginMs = CLOCK_SKEW_MS): Page {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Deps } from '../../src/deps.ts'
-import { applyDispute, type DisputeNews } from '../../src/flows/disputes.ts'
+import { applyDispute } from '../../src/flows/disputes.ts'
+import type { ProviderDispute } from '../../src/provider/port.ts'
 import { readOrder } from '../../src/store/orders.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
@@ -149,24 +150,26 @@ describe('a dispute', () => {
     ])
   })
 
-  it('in another currency, without an amount, or of another order is a mismatch', async () => {
+  it('in another currency, over nothing, or of another order is a mismatch', async () => {
     const [order, other] = [await place(scene), await place(scene)]
     const now = async ({ id }: Placed) =>
       (await readOrder(scene.db, 'ten_demo', id)) ?? (expect.fail('no order') as never)
-    const real = news('charge.dispute.created', 'needs_response', 'du_mismatch')
+    const real = word('charge.dispute.created', 'needs_response', 'du_mismatch')
     expect(await applyDispute(deps, await now(order), { ...real, currency: 'USD' })).toBe('mismatch')
-    expect(await applyDispute(deps, await now(order), { ...real, amount: null })).toBe('mismatch')
+    expect(await applyDispute(deps, await now(order), { ...real, amount: 0 })).toBe('mismatch')
     expect(await applyDispute(deps, await now(order), real)).toBe('applied')
     expect(await applyDispute(deps, await now(other), real)).toBe('mismatch')
     expect(await orderShown(scene, other.id)).toMatchObject({ disputed: false })
   })
 })
 
-function news(type: string, status: string, disputeId: string, amount = 1000): DisputeNews {
-  return { id: `evt_${type}`, type, disputeId, status, amount, currency: 'EUR' }
+/** As the provider had it when it notified so. */
+function word(type: string, status: string, disputeId: string): ProviderDispute {
+  const moved = type.endsWith('withdrawn') ? 'withdrawn' : type.endsWith('reinstated') ? 'reinstated' : null
+  return { disputeId, status, moved, amount: 1000, currency: 'EUR' }
 }
 
-it('whose news comes backwards, each piece twice, ends as it ended', async () => {
+it('of which older words are applied after later ones, each twice, ends as it ended', async () => {
   for (const { life, disputed, left: rest, moved } of [
     {
       life: disputeLives.won,
@@ -181,7 +184,7 @@ it('whose news comes backwards, each piece twice, ends as it ended', async () =>
     for (const [type, status] of [...life].reverse().flatMap((piece) => [piece, piece])) {
       const now = await readOrder(scene.db, 'ten_demo', order.id)
       if (now === null) expect.fail('no order')
-      await applyDispute(deps, now, news(type, status, `du_${order.id}`))
+      await applyDispute(deps, now, word(type, status, `du_${order.id}`))
     }
     expect((await orderShown(scene, order.id)).disputed).toBe(disputed)
     expect(await left(order)).toBe(rest)

@@ -296,6 +296,29 @@ test('two payments of one order are nothing to choose from', async () => {
   expect(outcome).toMatchObject({ kind: 'unknown', reason: 'several_payments', worthRetrying: false })
 })
 
+test('the disputes of a payment are listed with what their money has done', async () => {
+  const { provider, target } = setting
+  const { intentId } = paymentIn((await charge()).outcome)
+  const listed = async () => (await provider.listDisputes(target, intentId, limits)).outcome
+  expect(await listed()).toEqual({ kind: 'listed', items: [] })
+  const opened = (await control('POST', '/disputes', {
+    payment_intent: intentId,
+    amount: 300,
+    status: 'warning_needs_response',
+  })) as { id: string }
+  const dispute = { disputeId: opened.id, amount: 300, currency: 'EUR' }
+  for (const [status, moved] of [
+    ['warning_needs_response', null],
+    ['needs_response', 'withdrawn'],
+    ['won', 'reinstated'],
+  ]) {
+    if (moved !== null) await control('POST', `/disputes/${opened.id}`, { outcome: status })
+    expect(await listed()).toEqual({ kind: 'listed', items: [{ ...dispute, status, moved }] })
+  }
+  const absent = await provider.listDisputes(target, 'pi_absent', limits)
+  expect(absent).toMatchObject({ outcome: { kind: 'unknown' }, calls: [{ operation: 'dispute.list' }] })
+})
+
 test('every notification of such a life is read', async () => {
   const { intentId } = paymentIn((await charge({ capture: 'manual' })).outcome)
   const { provider, target } = setting

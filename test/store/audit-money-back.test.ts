@@ -15,10 +15,16 @@ beforeAll(async () => {
   await scene.books.webhooks({ drop: 1 })
   order = await place(scene)
   await refund(scene.backend, order.id, { amount: 500 })
-  const news = { id: 'evt_1', type: 'charge.dispute.funds_withdrawn', status: 'needs_response', currency: 'EUR' }
+  const dispute = {
+    disputeId: 'du_1',
+    status: 'needs_response',
+    moved: 'withdrawn',
+    amount: 700,
+    currency: 'EUR',
+  } as const
   const row = await readOrder(scene.db, 'ten_demo', order.id)
   if (row === null) expect.fail('no order')
-  await applyDispute(scene.service.deps, row, { ...news, disputeId: 'du_1', amount: 700 })
+  await applyDispute(scene.service.deps, row, dispute)
   captured = await place(scene, { capture: 'manual' })
   await scene.backend.post(`/v1/orders/${captured.id}/capture`)
 })
