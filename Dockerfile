@@ -10,7 +10,7 @@ ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
 WORKDIR /app
 RUN mkdir /data && chown node:node /data
 COPY --from=dependencies /app/node_modules ./node_modules
-COPY package.json openapi.yaml ./
+COPY package.json openapi.yaml openapi.json ./
 COPY migrations ./migrations
 COPY src ./src
 USER node

@@ -11,8 +11,9 @@ import { createLog } from '../src/runtime/log.ts'
 import { shareAnswers, shareHeaders, shareSchemas } from './openapi-components.ts'
 import { commonProblems, type ProblemAnswer, problemAnswers, type RouteFacts } from './openapi-problems.ts'
 
-/** As YAML. Throws where a route says nothing of itself. */
-export async function openapiYaml(): Promise<string> {
+/** As YAML for people, and as JSON for programs that read no YAML, browsers among them. Throws where a route says nothing of
+ * itself. */
+export async function openapiFiles(): Promise<{ 'openapi.yaml': string; 'openapi.json': string }> {
   // Routes only register here: none is called.
   const deps = {
     config: { demo: true },
@@ -80,7 +81,11 @@ export async function openapiYaml(): Promise<string> {
   shareAnswers(document)
   shareSchemas(document)
   const { components, paths, ...head } = document
-  return stringify({ ...head, paths, components }, { aliasDuplicateObjects: false, lineWidth: 120 })
+  const whole = { ...head, paths, components }
+  return {
+    'openapi.yaml': stringify(whole, { aliasDuplicateObjects: false, lineWidth: 120 }),
+    'openapi.json': `${JSON.stringify(whole)}\n`,
+  }
 }
 
 export interface OpenApi {

@@ -1,6 +1,9 @@
-/** Writes `openapi.yaml`. */
+/** Writes `openapi.yaml` and `openapi.json`; both are to be committed. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openapiYaml } from './openapi-document.ts'
+import { openapiFiles } from './openapi-document.ts'
 
-await writeFile(join(import.meta.dirname, '../openapi.yaml'), await openapiYaml())
+for (const [name, text] of Object.entries(await openapiFiles())) {
+  await writeFile(join(import.meta.dirname, '..', name), text)
+  console.log(`wrote ${name}`)
+}

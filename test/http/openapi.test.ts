@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { openapiYaml } from '../../scripts/openapi-document.ts'
+import { openapiFiles } from '../../scripts/openapi-document.ts'
 import { Client } from '../support/client.ts'
 import { expectInContract } from '../support/contract.ts'
 import { startScene } from '../support/scene.ts'
@@ -25,7 +25,9 @@ beforeAll(async () => {
 
 describe('openapi.yaml', () => {
   it('is what the routes say: otherwise run `npm run openapi`', async () => {
-    expect(await openapiYaml()).toBe(committed)
+    const written = await openapiFiles()
+    expect(written['openapi.yaml']).toBe(committed)
+    expect(written['openapi.json']).toBe(await readFile(resolve(import.meta.dirname, '../../openapi.json'), 'utf8'))
   })
 
   it('is valid OpenAPI 3.1, with every reference leading somewhere', async () => {
@@ -62,6 +64,8 @@ describe('openapi.yaml', () => {
     const reply = await new Client(scene.service.url ?? '', 'none').get('/openapi.yaml')
     expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'application/yaml'])
     expect(reply.text).toBe(committed)
+    const asJson = await new Client(scene.service.url ?? '', 'none').get('/openapi.json')
+    expect([asJson.status, asJson.json]).toEqual([200, document])
     await scene.stop()
   })
 })

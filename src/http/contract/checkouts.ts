@@ -16,6 +16,11 @@ export const keyProblems = [
 export const createCheckout = operation({
   operationId: 'createCheckout',
   bodies: {
+    minimal: {
+      items: [{ sku: 'mug', quantity: 1 }],
+      customer: { email: 'ada@example.com' },
+      payment_method: 'pm_card_visa',
+    },
     cart: {
       items: [
         { sku: 'mug', quantity: 2 },
@@ -26,6 +31,22 @@ export const createCheckout = operation({
       cart_id: 'cart-4711',
       currency: 'EUR',
       expected_total: 5000,
+    },
+    hold: {
+      items: [{ sku: 'mug', quantity: 1 }],
+      customer: { email: 'ada@example.com' },
+      payment_method: 'pm_card_visa',
+      capture: 'manual',
+    },
+    declined_card: {
+      items: [{ sku: 'mug', quantity: 1 }],
+      customer: { email: 'ada@example.com' },
+      payment_method: 'pm_card_chargeDeclined',
+    },
+    customer_has_to_act: {
+      items: [{ sku: 'mug', quantity: 1 }],
+      customer: { email: 'ada@example.com' },
+      payment_method: 'pm_card_threeDSecure2Required',
     },
   },
   tag: 'Checkout',

@@ -40,3 +40,16 @@ export const contract = operation({
   summary: 'This document',
   answers: { 200: { description: 'OpenAPI 3.1.', contentType: 'application/yaml', body: text } },
 })
+
+export const contractAsJson = operation({
+  operationId: 'contractAsJson',
+  tag: 'Service',
+  summary: 'This document as JSON',
+  answers: {
+    200: {
+      description: 'The same as `/openapi.yaml`.',
+      body: { type: 'object' },
+      examples: { beginning: { openapi: '3.1.0' } },
+    },
+  },
+})
