@@ -66,17 +66,6 @@ export async function addEvents(
   )
 }
 
-/** Whether the tenant has an endpoint, and events are delivered there. */
-export async function endpointState(db: Kysely<Tables>, tenantId: string): Promise<'none' | 'enabled' | 'disabled'> {
-  const row = await db
-    .selectFrom('webhook_endpoints')
-    .select('disabled_at')
-    .where('tenant_id', '=', tenantId)
-    .executeTakeFirst()
-  if (row === undefined) return 'none'
-  return row.disabled_at === null ? 'enabled' : 'disabled'
-}
-
 export async function readEndpoint(db: Kysely<Tables>, tenantId: string): Promise<Endpoint | null> {
   const row = await db
     .selectFrom('webhook_endpoints')
@@ -177,12 +166,17 @@ export async function recordDelivery(db: Kysely<Tables>, tenantId: string, deliv
     .execute()
 }
 
-/** Newest first; one more than the page's limit where there is more. `after` is a delivery's id. */
+/** Of deliveries `d`: no later one of the same event. */
+export const isLatestDelivery = sql<boolean>`NOT EXISTS (SELECT FROM event_deliveries l
+  WHERE l.tenant_id = d.tenant_id AND l.event_id = d.event_id AND l.delivery_id > d.delivery_id)`
+
+/** Newest first; one more than the page's limit where there is more. `after` is a delivery's id. `undelivered`: the
+ * failed one that is its event's latest. */
 export function listDeliveries(
   db: Kysely<Tables>,
   tenantId: string,
   page: { limit: number; after: string | null },
-  filter: { failed?: boolean; eventId?: string } = {},
+  filter: { failed?: boolean; undelivered?: boolean; eventId?: string } = {},
 ): Promise<(Delivery & { type: string; order_id: string; created_at: Date })[]> {
   let query = db
     .selectFrom('event_deliveries as d')
@@ -193,7 +187,8 @@ export function listDeliveries(
     .select(['e.type', 'e.order_id'])
     .where('d.tenant_id', '=', tenantId)
   // Written out, so that the partial index answers.
-  if (filter.failed) query = query.where(sql<boolean>`NOT d.delivered`)
+  if (filter.failed || filter.undelivered) query = query.where(sql<boolean>`NOT d.delivered`)
+  if (filter.undelivered) query = query.where(isLatestDelivery)
   if (filter.eventId !== undefined) query = query.where('d.event_id', '=', filter.eventId)
   if (page.after !== null) query = query.where('d.delivery_id', '<', page.after)
   return query
@@ -213,6 +208,16 @@ export async function redeliverEvent(
   if (event === null) return null
   await enqueueJobs(tx, tenantId, [{ topic: 'deliver_event', business_id: eventId, payload: {} }])
   return (await requeueJob(tx, tenantId, 'deliver_event', eventId)) === null ? null : event
+}
+
+/** Forgets signing secrets that have stopped signing; resolves with how many. */
+export async function forgetOldSecrets(db: Kysely<Tables>): Promise<number> {
+  const { numUpdatedRows } = await db
+    .updateTable('webhook_endpoints')
+    .set({ previous_secret: null, previous_secret_until: null })
+    .where('previous_secret_until', '<=', sql<Date>`clock_timestamp()`)
+    .executeTakeFirst()
+  return Number(numUpdatedRows)
 }
 
 /** Deletes up to `limit` events made longer ago than `olderThanMs`, with their deliveries; resolves with how many. */

@@ -3,6 +3,7 @@
 import type { Deps } from '../deps.ts'
 import { eraseDue } from '../flows/erasure.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
+import { forgetOldSecrets } from '../store/merchant-events.ts'
 import { deleteOldCalls, deleteOldReports, sweepAttempts } from '../store/retention.ts'
 import { sweepEvents } from './sweep-events.ts'
 import { sweepJobs } from './sweep-jobs.ts'
@@ -18,8 +19,9 @@ export async function sweep(deps: Deps): Promise<number> {
   const jobs = await sweepJobs(deps)
   await checkpoint('sweep.swept')
   const records = await sweepRecords(deps)
+  const secrets = await forgetOldSecrets(deps.db)
   const erasures = await eraseDue(deps, erasuresAtOnce)
-  return attempts + events + jobs + records + erasures
+  return attempts + events + jobs + records + secrets + erasures
 }
 
 /** What is kept for people who look into something: nothing else reads it. */

@@ -228,6 +228,23 @@ describe('the sweep', () => {
     for (const table of ['reports', 'report_findings'] as const) await scene.db.deleteFrom(table).execute()
   })
 
+  it('forgets the signing secret that was replaced, once it no longer signs', async () => {
+    const put = () => scene.backend.put('/v1/webhook-endpoint', { url: 'https://shop.example/hook' })
+    await put()
+    const { secret } = (await put()).json
+    const kept = () =>
+      scene.db
+        .selectFrom('webhook_endpoints')
+        .select(['secret', 'previous_secret', 'previous_secret_until'])
+        .executeTakeFirstOrThrow()
+    expect(await run()).toBe(0)
+    expect((await kept()).previous_secret).toMatch(/^whsec_/)
+    await sql`UPDATE webhook_endpoints SET previous_secret_until = now()`.execute(scene.db)
+    expect(await run()).toBe(1)
+    expect(await kept()).toEqual({ secret, previous_secret: null, previous_secret_until: null })
+    await scene.db.deleteFrom('webhook_endpoints').execute()
+  })
+
   it('finds old calls to the provider by their key, however many there are', async () => {
     await sql`INSERT INTO provider_calls (tenant_id, order_id, operation, outcome, duration_ms, replayed, started_at)
       SELECT 'ten_demo', 'ord_7' || n, 'payment.create', 'succeeded', 1, false, now() FROM generate_series(1, 5000) n`.execute(
