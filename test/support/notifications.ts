@@ -101,3 +101,16 @@ export async function providerCall(
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`)
   return answer
 }
+
+/** Everything that the provider has had to tell so far, in its own words and order. */
+export async function notificationsOf(scene: Scene): Promise<Notification[]> {
+  return ((await scene.books.control('GET', '/events')) as { data: Notification[] }).data
+}
+
+/** Delivers each to the scene's service, as the provider does until it has been answered. */
+export async function deliverAgain(scene: Scene, notifications: readonly Notification[]): Promise<void> {
+  for (const each of notifications) {
+    const { status } = await deliver(scene.service.url, each)
+    if (status !== 200) throw new Error(`${each.type} was answered with ${status}`)
+  }
+}

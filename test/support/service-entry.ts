@@ -17,7 +17,7 @@ armCheckpoints((point) => {
   if (reaction.every !== true) reactions.delete(point)
   switch (reaction.do) {
     case 'kill':
-      process.kill(process.pid, 'SIGKILL')
+      process.send?.({ killed: point } satisfies Message, () => process.kill(process.pid, 'SIGKILL'))
       return new Promise(() => {})
     case 'delay':
       say({ reached: point })
@@ -25,7 +25,7 @@ armCheckpoints((point) => {
     case 'pause':
       return new Promise((resolve) => {
         paused.set(point, [...(paused.get(point) ?? []), resolve])
-        say({ reached: point })
+        say({ paused: point })
       })
     case 'throw':
       throw new Error(`thrown at ${point} by a test`)

@@ -19,7 +19,22 @@ export type Reaction = { skip?: number; every?: true } & (
 export type Reactions = Record<string, Reaction>
 
 export type Command = { arm: Reactions; id: number } | { resume: string }
-export type Message = { listening: string } | { failed: string } | { reached: string } | { armed: number }
+export type Message =
+  | { listening: string }
+  | { failed: string }
+  | { paused: string }
+  /** Delayed there. */
+  | { reached: string }
+  /** The process dies now. */
+  | { killed: string }
+  | { armed: number }
+
+const died = new Set<string>()
+
+/** Every point at which a process of this test file has died by SIGKILL, whether it paused there or was armed to die. */
+export function deaths(): ReadonlySet<string> {
+  return died
+}
 
 export interface ServiceProcess {
   pid: number
@@ -56,16 +71,24 @@ export async function startServiceProcess(
     execArgv: ['--disable-warning=ExperimentalWarning'],
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
-  const gone = once(child, 'exit').then(() => {})
   const log = linesOf(child)
   const reachedPoints: string[] = []
+  /** Where something has paused that was never resumed. */
+  const heldPoints = new Set<string>()
   const armed: number[] = []
+  const gone = once(child, 'exit').then(() => {
+    if (child.signalCode === 'SIGKILL') for (const point of heldPoints) died.add(point)
+  })
   const url = await new Promise<string>((resolve, reject) => {
     child.on('message', (message: Message) => {
       if ('listening' in message) resolve(message.listening)
       else if ('failed' in message) reject(new Error(message.failed))
       else if ('reached' in message) reachedPoints.push(message.reached)
-      else armed.push(message.armed)
+      else if ('killed' in message) died.add(message.killed)
+      else if ('paused' in message) {
+        reachedPoints.push(message.paused)
+        heldPoints.add(message.paused)
+      } else armed.push(message.armed)
     })
     void gone.then(() => reject(new Error('the service process ended before it listened')))
   })
@@ -86,6 +109,7 @@ export async function startServiceProcess(
       })
     },
     resume(point) {
+      heldPoints.delete(point)
       child.send({ resume: point } satisfies Command)
     },
     freeze: () => void child.kill('SIGSTOP'),
