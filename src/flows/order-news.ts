@@ -14,7 +14,7 @@ import { checkpoint } from '../runtime/checkpoint.ts'
 import { transaction } from '../runtime/database.ts'
 import { addEmails, type NewEmail } from '../store/emails.ts'
 import type { TakenJob } from '../store/jobs.ts'
-import { addEvents, endpointState, type NewEvent } from '../store/merchant-events.ts'
+import { addEvents, type NewEvent, readEndpoint } from '../store/merchant-events.ts'
 import { readOrders, refundAmounts, transitionsInto } from '../store/order-news.ts'
 import { type GroupRun, JobFailure, textOf } from './job-run.ts'
 
@@ -25,13 +25,14 @@ interface News {
   transition: string
   refundId: string | null
   disputeId: string | null
+  since: Date
 }
 
 /** Job `order_news`. */
 export async function spreadOrderNews(deps: Deps, { tenantId, jobs, finish }: GroupRun): Promise<void> {
   const news = jobs.map(newsOf)
   const [endpoint, orders, cameFrom, amounts] = await Promise.all([
-    endpointState(deps.db, tenantId),
+    readEndpoint(deps.db, tenantId),
     readOrders(deps.db, tenantId, unique(news.map(({ orderId }) => orderId))),
     transitionsInto(deps.db, tenantId, news.filter(endsUnpaid)),
     refundAmounts(deps.db, tenantId, unique(news.flatMap(({ refundId }) => refundId ?? []))),
@@ -43,13 +44,14 @@ export async function spreadOrderNews(deps: Deps, { tenantId, jobs, finish }: Gr
     const amount = each.refundId === null ? null : needed(amounts.get(each.refundId), 'refund_missing')
     const from = cameFrom.get(`${each.orderId}:${each.status}`) ?? null
     if (mailKindFor(order, each.status, from) !== null) emails.push(emailOf(deps, each, amount))
-    // Who wants no events gets none later either; those that come while an endpoint is disabled are kept.
-    if (endpoint !== 'none') events.push(eventOf(each, order, amount))
+    // Who wanted no events then gets none later either, whenever this runs; those that come while an endpoint is disabled
+    // are kept.
+    if (endpoint !== null && endpoint.created_at <= each.since) events.push(eventOf(each, order, amount))
   }
   await checkpoint('order_news.read')
   await transaction(deps.db, async (tx) => {
     await addEmails(tx, tenantId, emails)
-    await addEvents(tx, tenantId, events, endpoint === 'enabled')
+    await addEvents(tx, tenantId, events, endpoint?.disabled_at === null)
     await checkpoint('order_news.written')
     await finish(tx)
   })
@@ -67,6 +69,7 @@ function newsOf(job: TakenJob): News {
     transition: about === null ? status : `${status}:${about}`,
     refundId,
     disputeId,
+    since: job.createdAt,
   }
 }
 

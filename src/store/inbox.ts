@@ -2,6 +2,7 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import { isId } from '../domain/ids.ts'
 import type { ProviderEvent } from '../provider/port.ts'
+import { nobody } from './jobs.ts'
 import type { Tables } from './tables.ts'
 
 export type StoredEvent = Selectable<Tables['provider_events']>
@@ -9,12 +10,10 @@ export type StoredEvent = Selectable<Tables['provider_events']>
 /** The topic of the job that handles an event; its business id is the event's. */
 const eventTopic = 'provider_event'
 
-/** Jobs are kept by tenant. An event that does not say whose it is has one under this name, which no tenant has. */
-const tenantUnknown = '-'
-
 /**
  * Keeps an event and its job in one statement and one commit; false where it has been kept before. One that is not
- * `wanted` is kept as ignored, without a job.
+ * `wanted` is kept as ignored, without a job. One that names a tenant which is not here names none: it would be shown to
+ * nobody.
  */
 export async function acceptEvent(
   db: Kysely<Tables>,
@@ -27,9 +26,9 @@ export async function acceptEvent(
     .with('accepted', (query) =>
       query
         .insertInto('provider_events')
-        .values(row)
+        .values({ ...row, tenant_id: tenantThatIsHere(row.tenant_id) })
         .onConflict((conflict) => conflict.columns(['provider', 'event_id']).doNothing())
-        .returning(['event_id', 'state']),
+        .returning(['event_id', 'state', 'tenant_id']),
     )
     .with('job', (query) =>
       query
@@ -39,7 +38,7 @@ export async function acceptEvent(
           expression
             .selectFrom('accepted')
             .select([
-              sql<string>`${row.tenant_id ?? tenantUnknown}`.as('tenant_id'),
+              sql<string>`coalesce(accepted.tenant_id, ${nobody})`.as('tenant_id'),
               sql<string>`${eventTopic}`.as('topic'),
               'accepted.event_id as business_id',
             ])
@@ -82,6 +81,10 @@ function rowOf(provider: string, event: ProviderEvent, wanted: boolean) {
   }
 }
 
+function tenantThatIsHere(named: string | null) {
+  return sql<string | null>`(SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = ${named})`
+}
+
 const shortText = /^[\w.:-]{1,255}$/
 
 /** Ids and words of a vocabulary look like this; anything else is none of them and may be about a person. */
@@ -112,7 +115,7 @@ export interface EventEnd {
   order: { tenant_id: string; order_id: string } | null
 }
 
-/** Says what has come of an event. A foreign one that names a tenant which is not here names none: it would be shown to nobody. */
+/** Says what has come of an event. */
 export async function endEvent(db: Kysely<Tables>, event: StoredEvent, end: EventEnd): Promise<void> {
   await db
     .updateTable('provider_events')
@@ -120,15 +123,12 @@ export async function endEvent(db: Kysely<Tables>, event: StoredEvent, end: Even
       state: end.state,
       reason: end.reason,
       handled_at: sql`clock_timestamp()`,
-      ...(end.state === 'foreign' ? { tenant_id: tenantThatIsHere } : {}),
       ...(end.order === null ? {} : { tenant_id: end.order.tenant_id, order_id: end.order.order_id }),
     })
     .where('provider', '=', event.provider)
     .where('event_id', '=', event.event_id)
     .execute()
 }
-
-const tenantThatIsHere = sql<string>`(SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = provider_events.tenant_id)`
 
 interface EventFilter {
   state?: StoredEvent['state']

@@ -13,6 +13,8 @@ export interface TakenJob {
   payload: Record<string, unknown>
   /** Runs that were begun, this one included. */
   attempts: number
+  /** When the fact was. */
+  createdAt: Date
   leaseToken: string
 }
 
@@ -32,7 +34,14 @@ export interface Lane {
 interface TakenRow {
   lane: string
   next_after: string
-  job: { tenant_id: string; topic: string; business_id: string; payload: object; attempts: number } | null
+  job: {
+    tenant_id: string
+    topic: string
+    business_id: string
+    payload: object
+    attempts: number
+    created_at: string
+  } | null
 }
 
 /** Takes due jobs in one statement. They come back by themselves once `leaseMs` is over. `next`: by topic, where the next
@@ -59,6 +68,7 @@ export async function takeJobs(
         businessId: job.business_id,
         payload: job.payload as Record<string, unknown>,
         attempts: job.attempts,
+        createdAt: new Date(job.created_at),
         leaseToken,
       })
   }
@@ -186,6 +196,9 @@ export function splitJobId(id: string): [topic: string, businessId: string] {
   return colon === -1 ? [id, ''] : [id.slice(0, colon), id.slice(colon + 1)]
 }
 
+/** Jobs are kept by tenant. What does not say whose it is has its job under this name, which no tenant has. */
+export const nobody = '-'
+
 /** By topic, and within one the newest first as their business ids sort; one more than the page's limit where there is
  * more. `after` is a `jobId`. */
 export async function listJobs(
@@ -194,7 +207,59 @@ export async function listJobs(
   page: { limit: number; after: string | null },
   state?: JobRow['state'],
 ): Promise<JobRow[]> {
-  let query = db.selectFrom('jobs').select(shown).where('tenant_id', '=', tenantId)
+  return pageOf(db.selectFrom('jobs').select(shown).where('tenant_id', '=', tenantId), page, state)
+}
+
+/** Whoever may see an event may see its job: a tenant's admins those about it, and while it is about none, those of its
+ * account (null for the credentials' own, to which one that is past its retention falls). */
+export interface EventViewer {
+  provider: string
+  tenantId: string
+  account: string | null
+}
+
+/** Of the jobs under the name `nobody`, those of events that the viewer may see, likewise. */
+export async function listNobodysJobs(
+  db: Kysely<Tables>,
+  viewer: EventViewer,
+  page: { limit: number; after: string | null },
+  state?: JobRow['state'],
+): Promise<JobRow[]> {
+  return pageOf(nobodysJobs(db, viewer), page, state)
+}
+
+export async function readNobodysJob(
+  db: Kysely<Tables>,
+  viewer: EventViewer,
+  topic: string,
+  businessId: string,
+): Promise<JobRow | null> {
+  const row = await nobodysJobs(db, viewer)
+    .where('topic', '=', topic)
+    .where('business_id', '=', businessId)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+function nobodysJobs(db: Kysely<Tables>, { provider, tenantId, account }: EventViewer) {
+  return db
+    .selectFrom('jobs')
+    .select(shown)
+    .where('tenant_id', '=', nobody)
+    .where(
+      sql<boolean>`coalesce(
+        (SELECT coalesce(e.tenant_id = ${tenantId}, e.account IS NOT DISTINCT FROM ${account})
+         FROM provider_events e WHERE e.provider = ${provider} AND e.event_id = jobs.business_id),
+        ${account}::text IS NULL)`,
+    )
+}
+
+function pageOf(
+  jobs: ReturnType<typeof nobodysJobs>,
+  page: { limit: number; after: string | null },
+  state: JobRow['state'] | undefined,
+): Promise<JobRow[]> {
+  let query = jobs
   // Written out, so that the partial indexes answer: what is done outnumbers everything else.
   if (state !== undefined) query = query.where(sql<boolean>`state = ${sql.lit(state)}`)
   if (page.after !== null) {

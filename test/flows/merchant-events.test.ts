@@ -82,6 +82,24 @@ describe('an event for the merchant', () => {
     expect(merchant.received).toHaveLength(1)
   })
 
+  it('comes never of what happened before there was an endpoint, whenever its news are spread and however often', async () => {
+    await scene.backend.delete(endpoint)
+    const before = await order()
+    await work()
+    await scene.backend.put(endpoint, { url: `${merchant.url}/hook` })
+    await requeueJob(scene.db, 'ten_demo', 'order_news', `${before.id}:paid`)
+    await work()
+    expect(merchant.received).toEqual([])
+
+    // Nor of what happened while there was another one, which is gone.
+    await order()
+    await scene.backend.delete(endpoint)
+    secret = (await scene.backend.put(endpoint, { url: `${merchant.url}/hook` })).json.secret
+    const after = await order()
+    await work()
+    expect(merchant.received.map((post) => verify(post).data.order.id)).toEqual([after.id])
+  })
+
   it('has the same id and bytes on every delivery, until the merchant has taken it', async () => {
     let answers = 0
     merchant.answer((_post, response) => void response.writeHead([500, 503, 200][answers++] ?? 200).end('thank you'))

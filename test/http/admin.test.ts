@@ -27,16 +27,7 @@ beforeAll(async () => {
       MERCHANT_WEBHOOK_ALLOW_PRIVATE: 'true',
     },
   })
-  await scene.db
-    .insertInto('api_keys')
-    .values({
-      key_hash: createHash('sha256').update('ak_other').digest(),
-      tenant_id: 'ten_other',
-      role: 'admin',
-      label: 'other admin',
-      revoked_at: null,
-    })
-    .execute()
+  await adminKey('ak_other', 'ten_other')
   otherAdmin = scene.admin.withKey('ak_other')
   await scene.books.webhooks({ drop: 1 })
 })
@@ -47,6 +38,23 @@ afterAll(async () => {
   await mail.stop()
   await merchant.stop()
 })
+
+async function adminKey(key: string, tenantId: string): Promise<void> {
+  const key_hash = createHash('sha256').update(key).digest()
+  await scene.db
+    .insertInto('api_keys')
+    .values({ key_hash, tenant_id: tenantId, role: 'admin', label: 'other admin', revoked_at: null })
+    .execute()
+}
+
+/** Its admin's key is named after the account. */
+async function tenantWithAccount(account: string): Promise<void> {
+  await scene.db
+    .insertInto('tenants')
+    .values({ tenant_id: `ten_${account}`, name: account, connected_account: account })
+    .execute()
+  await adminKey(`ak_${account}`, `ten_${account}`)
+}
 
 const work = () => runJobs(scene.service.deps)
 const ids = (list: { json: { data: { id: string }[] } }) => list.json.data.map(({ id }) => id)
@@ -69,6 +77,7 @@ const gets = [
   '/v1/admin/reports/rep_x',
   '/v1/admin/reports/rep_x/findings',
   '/v1/admin/audit',
+  '/v1/admin/figures',
 ]
 const posts = [
   '/v1/admin/orders/ord_x/reconcile',
@@ -257,6 +266,7 @@ describe('provider events', () => {
     expect(ids(await otherAdmin.get('/v1/admin/events'))).toEqual([])
     const gone = notification('payment_intent.succeeded', { ...intent, metadata: { tenant: 'ten_gone', order: id } })
     await deliver(scene.service.url, gone)
+    expect(ids(await scene.admin.get('/v1/admin/events?state=waiting&unnamed=true'))).toEqual([gone.id])
     await work()
     expect(ids(await scene.admin.get('/v1/admin/events?state=foreign&unnamed=true'))).toEqual([gone.id, strange.id])
     expect((await scene.admin.post(`/v1/admin/events/${gone.id}/replay`)).json.reason).toBe('order_unknown')
@@ -312,6 +322,55 @@ describe('jobs', () => {
     const emails = await scene.db.selectFrom('emails').select('kind').where('order_id', '=', id).execute()
     expect(emails).toEqual([{ kind: 'paid' }])
     expect(await actions(`?order_id=${id}`)).toEqual(['requeue_job done', 'requeue_job done', 'discard_job done'])
+  })
+
+  it('of events that name no tenant of ours are for those whose account they are of, until they are about a tenant', async () => {
+    const { id, key } = await chargedInDoubt(scene)
+    const [payment] = await scene.books.paymentsFor(key)
+    const intent = await providerObject(scene, `payment_intents/${payment?.id}`)
+    const unnamed = notification('charge.refunded', { object: 'charge', id: 'ch_x', payment_intent: 'pi_x' })
+    const gone = notification('payment_intent.succeeded', { ...intent, metadata: { tenant: 'ten_gone', order: id } })
+    const elsewhere = notification('payment_intent.succeeded', { ...intent, metadata: {} }, { account: 'acct_other' })
+    const events = [unnamed, gone, elsewhere]
+    for (const event of events) expect((await deliver(scene.service.url, event)).status).toBe(200)
+    await scene.db
+      .updateTable('jobs')
+      .set({ state: 'dead', attempts: 36, last_error: 'not_reached', finished_at: new Date() })
+      .where(
+        'business_id',
+        'in',
+        events.map((event) => event.id),
+      )
+      .execute()
+    const list = '/v1/admin/jobs?state=dead&unnamed=true'
+    const jobIds = [unnamed, gone].map((event) => `provider_event:${event.id}`)
+    expect(ids(await scene.admin.get(list)).sort()).toEqual(jobIds.toSorted())
+    expect(ids(await scene.admin.get('/v1/admin/jobs?state=dead'))).toEqual([])
+    const job = `/v1/admin/jobs/provider_event:${elsewhere.id}`
+    expect((await scene.admin.get(job)).status).toBe(404)
+    expect((await scene.admin.post(`${job}/discard`)).status).toBe(404)
+
+    await tenantWithAccount('acct_other')
+    const owner = scene.admin.withKey('ak_acct_other')
+    expect(ids(await owner.get(list))).toEqual([`provider_event:${elsewhere.id}`])
+    expect((await owner.post(`/v1/admin/jobs/${jobIds[0]}/requeue`)).status).toBe(404)
+    expect((await owner.post(`${job}/discard`)).json.state).toBe('discarded')
+
+    expect((await scene.admin.get(`/v1/admin/jobs/${jobIds[0]}`)).json.last_error).toBe('not_reached')
+    expect((await scene.admin.post(`/v1/admin/jobs/${jobIds[0]}/requeue`)).json.state).toBe('ready')
+    expect((await scene.admin.post(`/v1/admin/jobs/${jobIds[1]}/discard`)).json.state).toBe('discarded')
+    await work()
+    expect((await scene.admin.get(`/v1/admin/jobs/${jobIds[0]}`)).json.state).toBe('done')
+    expect(ids(await scene.admin.get(list))).toEqual([])
+    expect((await actions()).slice(0, 2)).toEqual(['discard_job done', 'requeue_job done'])
+    // One that turned out to be about another tenant is that tenant's.
+    await scene.db
+      .updateTable('provider_events')
+      .set({ tenant_id: 'ten_other' })
+      .where('event_id', '=', unnamed.id)
+      .execute()
+    expect((await scene.admin.get(`/v1/admin/jobs/${jobIds[0]}`)).status).toBe(404)
+    expect((await otherAdmin.get(`/v1/admin/jobs/${jobIds[0]}`)).status).toBe(200)
   })
 
   it('that run this moment are not touched', async () => {

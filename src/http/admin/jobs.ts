@@ -1,21 +1,35 @@
-/** The tenant's jobs, the dead ones above all, and what a person may do about one. */
+/** The tenant's jobs, the dead ones above all, and those of its account's events that name no tenant; and what a person may
+ * do about one. */
 import { Type } from 'typebox'
 import type { Deps } from '../../deps.ts'
 import { Problem } from '../../domain/problem.ts'
 import { auditedTransaction } from '../../flows/operator.ts'
-import { discardJob, type JobRow, jobId, listJobs, readJob, requeueJob, splitJobId } from '../../store/jobs.ts'
+import {
+  discardJob,
+  type EventViewer,
+  type JobRow,
+  jobId,
+  listJobs,
+  listNobodysJobs,
+  readJob,
+  readNobodysJob,
+  requeueJob,
+  splitJobId,
+} from '../../store/jobs.ts'
+import type { KeyOwner } from '../../store/tenants.ts'
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'
 import * as contract from '../contract/admin.ts'
 import { bodyOptional, closed, EmptyBody, IdParams } from '../input.ts'
 import { listPage, pageFrom, pageProperties } from '../paging.ts'
-import { type Admission, operatorOf } from './operator.ts'
+import { type Admission, FilterFlag, operatorOf } from './operator.ts'
 
 const JobQuery = closed({
   ...pageProperties,
   state: Type.Optional(
     Type.Union((['ready', 'done', 'dead', 'discarded'] as const).map((state) => Type.Literal(state))),
   ),
+  unnamed: Type.Optional(FilterFlag),
 })
 
 const buttons = {
@@ -29,15 +43,18 @@ export function adminJobRoutes(app: App, deps: Deps, preParsing: Admission): voi
     { preParsing, schema: { ...contract.listJobs, querystring: JobQuery } },
     async (request) => {
       const page = pageFrom(request.query)
-      const jobs = await listJobs(deps.db, callerOf(request).tenantId, page, request.query.state)
+      const { state, unnamed } = request.query
+      const caller = callerOf(request)
+      const jobs =
+        unnamed === 'true'
+          ? await listNobodysJobs(deps.db, viewerOf(deps, caller), page, state)
+          : await listJobs(deps.db, caller.tenantId, page, state)
       return listPage(jobs, page, jobView, jobId)
     },
   )
 
   app.get('/v1/admin/jobs/:id', { preParsing, schema: { ...contract.readJob, params: IdParams } }, async (request) => {
-    const job = await readJob(deps.db, callerOf(request).tenantId, ...splitJobId(request.params.id))
-    if (job === null) throw new Problem('not_found')
-    return jobView(job)
+    return jobView(await visibleJob(deps, callerOf(request), request.params.id))
   })
 
   for (const [name, { press, about }] of Object.entries(buttons)) {
@@ -46,13 +63,11 @@ export function adminJobRoutes(app: App, deps: Deps, preParsing: Admission): voi
       { preParsing, preValidation: bodyOptional, schema: { ...about, params: IdParams, body: EmptyBody } },
       async (request) => {
         const by = operatorOf(request)
-        const [topic, businessId] = splitJobId(request.params.id)
-        const before = await readJob(deps.db, by.tenantId, topic, businessId)
-        if (before === null) throw new Problem('not_found')
+        const before = await visibleJob(deps, callerOf(request), request.params.id)
         const orderId = typeof before.payload.order_id === 'string' ? { orderId: before.payload.order_id } : {}
         const act = { action: `${name}_job`, target: { type: 'job' as const, id: jobId(before), ...orderId } }
         return auditedTransaction(deps.db, by, act, async (tx) => {
-          const job = await press(tx, by.tenantId, topic, businessId)
+          const job = await press(tx, before.tenant_id, before.topic, before.business_id)
           if (job === null) {
             throw new Problem('job_state_conflict', {
               detail: name === 'requeue' ? 'The job runs this moment.' : 'The job runs this moment, or has ended.',
@@ -64,6 +79,19 @@ export function adminJobRoutes(app: App, deps: Deps, preParsing: Admission): voi
       },
     )
   }
+}
+
+async function visibleJob(deps: Deps, caller: KeyOwner, id: string): Promise<JobRow> {
+  const [topic, businessId] = splitJobId(id)
+  const job =
+    (await readJob(deps.db, caller.tenantId, topic, businessId)) ??
+    (await readNobodysJob(deps.db, viewerOf(deps, caller), topic, businessId))
+  if (job === null) throw new Problem('not_found')
+  return job
+}
+
+function viewerOf({ notifications }: Deps, { tenantId, connectedAccount }: KeyOwner): EventViewer {
+  return { provider: notifications.provider, tenantId, account: connectedAccount }
 }
 
 function jobView(job: JobRow) {

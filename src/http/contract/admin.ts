@@ -126,6 +126,7 @@ export const listEvents = operation({
   operationId: 'listProviderEvents',
   tag,
   summary: 'The provider’s events, newest first',
+  description: 'Those about the tenant; with `unnamed=true` those of its account that name no tenant of ours.',
   answers: many('ProviderEventList', EventSchema, event),
 })
 
@@ -183,6 +184,8 @@ export const listJobs = operation({
   operationId: 'listJobs',
   tag,
   summary: 'Jobs by state',
+  description:
+    'The tenant’s; with `unnamed=true` those for events of the provider that the same word lists there. Either are read, requeued and discarded by their ids.',
   answers: many('JobList', JobSchema, job),
 })
 
