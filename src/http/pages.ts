@@ -30,6 +30,9 @@ const safeHeaders = {
   'cache-control': 'no-cache',
 }
 
+/** A storefront of another origin may import the browser client from here. */
+const forAnyStorefront = { 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' }
+
 const types: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -57,7 +60,7 @@ function serve(app: App, url: string, file: string, type: string): void {
   const content = extname(file) === '.ts' ? transformSync(source, { mode: 'strip-only' }).code : source
   const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`
   app.get(url, { schema: { hide: true } }, async (request, reply) => {
-    reply.headers({ ...safeHeaders, etag })
+    reply.headers({ ...safeHeaders, etag, ...(url.startsWith('/assets/client/') ? forAnyStorefront : {}) })
     if (request.headers['if-none-match'] === etag) return reply.code(304).send()
     return reply.type(type).send(content)
   })
