@@ -21,7 +21,7 @@ const LOCK_KEY = 7_236_498_117
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_ATTEMPTS_MAX = 30
 
-const CREATE_TABLE = `create table if not exists schema_migrations (
+const CREATE_TABLE = `create table schema_migrations (
   name text primary key,
   checksum text not null,
   applied_at timestamptz not null default clock_timestamp()
@@ -32,7 +32,8 @@ const CREATE_TABLE = `create table if not exists schema_migrations (
  * belongs to the transaction, so that it also holds behind PgBouncer. No time limit of the role applies.
  *
  * Throws a `MigrationError` and changes nothing when the database is newer than the folder, when an applied file has
- * been changed since, when a new file sorts before an applied one, or when a file's SQL fails. */
+ * been changed since, when a new file sorts before an applied one, or when a file's SQL fails. Where nothing is missing,
+ * reading `schema_migrations` is all that it does, so that those who serve need no right to change the schema. */
 export async function migrate(url: string, folder: string, log: Pick<BaseLogger, 'info' | 'warn'>): Promise<string[]> {
   const migrations = await readMigrations(folder)
   return await withConnection(url, async (connection) => {
@@ -78,9 +79,10 @@ async function applyNext(connection: Connection, migrations: Migration[]): Promi
   await connection.query('begin; set local statement_timeout = 0; set local lock_timeout = 0')
   try {
     await connection.query('select pg_advisory_xact_lock($1)', [LOCK_KEY])
-    await connection.query(CREATE_TABLE)
-    const next = firstMissing(migrations, await readApplied(connection))
+    const hasTable = await isManaged(connection)
+    const next = firstMissing(migrations, hasTable ? await readApplied(connection) : [])
     if (next) {
+      if (!hasTable) await createTable(connection)
       await connection.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
       await runFile(connection, next)
       await connection.query('insert into schema_migrations (name, checksum) values ($1, $2)', [
@@ -96,11 +98,31 @@ async function applyNext(connection: Connection, migrations: Migration[]): Promi
   }
 }
 
+async function isManaged(connection: Connection): Promise<boolean> {
+  const { rows } = await connection.query<{ found: string | null }>(`select to_regclass('schema_migrations') as found`)
+  return rows[0]?.found != null
+}
+
+async function createTable(connection: Connection): Promise<void> {
+  try {
+    await connection.query(CREATE_TABLE)
+  } catch (error) {
+    if (!hasCode(error, '42501')) throw error
+    throw new MigrationError(`the database is empty, and ${notOwner}`, { cause: error })
+  }
+}
+
+/** insufficient_privilege: those who serve need not be those who may change the schema. */
+const notOwner =
+  'this database user may not change its schema; apply the migrations as its owner (cli migrate), then start again'
+
 async function runFile(connection: Connection, { name, sql }: Migration): Promise<void> {
   try {
     await connection.query(sql)
   } catch (error) {
     if (hasCode(error, '55P03')) throw error
+    if (hasCode(error, '42501'))
+      throw new MigrationError(`migration ${name} is missing, and ${notOwner}`, { cause: error })
     const line = lineOf(sql, error)
     throw new MigrationError(
       `migration ${name}${line ? ` line ${line}` : ''}: ${error instanceof Error ? error.message : String(error)}` +

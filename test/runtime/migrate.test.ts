@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -148,5 +149,25 @@ test('a migration that finds its table locked lets the others pass and tries aga
     expect(await migrating).toEqual(['0003_column.sql'])
   } finally {
     reader.release()
+  }
+})
+
+test('a user without the right to change the schema starts where nothing is missing, and is told what is', async () => {
+  const role = `reader_${randomBytes(6).toString('hex')}`
+  const url = new URL(database.url)
+  url.username = role
+  url.password = 'secret'
+  const asReader = () => migrate(url.href, folder, quiet)
+  await pool.query(`create role ${role} login password 'secret'; grant usage on schema public to ${role}`)
+  try {
+    await expect(asReader()).rejects.toThrow(/the database is empty, and this database user may not change its schema/)
+    await migrate(database.url, folder, quiet)
+    await pool.query(`grant select on schema_migrations to ${role}`)
+    expect(await asReader()).toEqual([])
+    await add('0003_more', 'create table more (id int)')
+    await expect(asReader()).rejects.toThrow(/0003_more\.sql is missing, and this database user may not/)
+    expect(await applied()).toEqual(['0001_goods.sql', '0002_price.sql'])
+  } finally {
+    await pool.query(`drop owned by ${role}; drop role ${role}`)
   }
 })
