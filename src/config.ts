@@ -1,5 +1,6 @@
 /** Every setting, its unit, its default and why, in one place. Read once at start; a setting that makes no sense stops it. */
 import { readFileSync } from 'node:fs'
+import type { TracingOptions } from './runtime/tracing.ts'
 
 type Kind = 'text' | 'number' | 'integer' | 'port' | 'boolean' | 'list'
 
@@ -9,6 +10,7 @@ interface Setting {
   /** A file may hold it: `NAME_FILE` names the file. */
   secret?: true
   min?: number
+  max?: number
 }
 
 // Numbers may be fractions unless they count things.
@@ -48,6 +50,8 @@ const settings = {
   /** How long records of calls to the provider and reports are kept, d. 400 lets a month be compared with the same one of
    * the year before; what the law wants kept is in orders and ledger, which are never swept. */
   RECORDS_RETENTION_DAYS: { kind: 'number', default: '400', min: 0 },
+  /** How long a settled answer may be given again from memory, s, at most 60 and never past its retention; 0: each repeat reads. */
+  REPLAY_CACHE_SECONDS: { kind: 'number', default: '60', min: 0, max: 60 },
   /** How long after the claim recovery may send a charge again, s. Later, a customer who has left would be charged. */
   RECOVERY_SEND_WINDOW_SECONDS: { kind: 'number', default: '300', min: 0 },
   /** How long an order waits for its customer or an unreached provider, min. */
@@ -69,6 +73,17 @@ const settings = {
   /** Let merchants' endpoints be in private networks and without TLS: for development alone. */
   MERCHANT_WEBHOOK_ALLOW_PRIVATE: { kind: 'boolean', default: 'false' },
   LOG_LEVEL: { kind: 'text', default: 'info' },
+  /** Where `/metrics`, `/healthz` and `/readyz` are served besides the API; the only door of a process that is a worker
+   * alone. 0 takes a free one. */
+  METRICS_PORT: { kind: 'port' },
+  /** Of a collector that takes OTLP over HTTP. Without it no spans are made. The names of these four are OpenTelemetry's
+   * (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). */
+  OTEL_EXPORTER_OTLP_ENDPOINT: { kind: 'text' },
+  /** `name=value,…`, values percent-encoded: how the collector knows us. */
+  OTEL_EXPORTER_OTLP_HEADERS: { kind: 'list', secret: true },
+  OTEL_SERVICE_NAME: { kind: 'text', default: 'checkout' },
+  /** The part of all traces that is recorded, 0 to 1. */
+  OTEL_TRACES_SAMPLER_ARG: { kind: 'number', default: '1', min: 0 },
 } as const satisfies Record<string, Setting>
 
 type SettingName = keyof typeof settings
@@ -94,6 +109,7 @@ export interface Config {
   idempotencyWaitMs: number
   leaseMs: number
   retentionMs: number
+  replayCacheMs: number
   recordsRetentionMs: number
   recoverySendWindowMs: number
   orderExpiryMs: number
@@ -106,6 +122,10 @@ export interface Config {
   mail: { smtpUrl: string; from: string } | undefined
   merchantWebhookAllowPrivate: boolean
   logLevel: string
+  /** Undefined: only the API's own port serves metrics. */
+  metricsPort: number | undefined
+  /** Undefined: no spans are made. */
+  tracing: TracingOptions | undefined
 }
 
 /** One or more settings make no sense; the message names each and what it should be. */
@@ -139,7 +159,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     const text = raw(name) ?? ''
     const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
     const whole = setting.kind === 'integer' || setting.kind === 'port'
-    const max = setting.kind === 'port' ? 65_535 : Number.MAX_SAFE_INTEGER
+    const max = setting.max ?? (setting.kind === 'port' ? 65_535 : Number.MAX_SAFE_INTEGER)
     if (!(value >= (setting.min ?? 0) && value <= max) || (whole && !Number.isInteger(value))) {
       faults.push(`${name} must be a ${whole ? 'whole ' : ''}number from ${setting.min ?? 0} to ${max}, not "${text}"`)
       return 0
@@ -199,6 +219,17 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     faults.push('MAIL_FROM must be or end with an email address when SMTP_URL is set, e.g. Shop <orders@shop.example>')
   }
 
+  const collector = raw('OTEL_EXPORTER_OTLP_ENDPOINT')
+  if (collector !== undefined && !/^https?:\/\/[^/]/.test(collector)) {
+    faults.push('OTEL_EXPORTER_OTLP_ENDPOINT must start with http:// or https://')
+  }
+  const collectorHeaders = list('OTEL_EXPORTER_OTLP_HEADERS').map((pair) => pair.split(/=(.*)/s, 2))
+  if (collectorHeaders.some(([name, value]) => !/^[\w-]+$/.test(name ?? '') || !decodes(value))) {
+    faults.push('OTEL_EXPORTER_OTLP_HEADERS must be name=value,… with values percent-encoded')
+  }
+  const ratio = number('OTEL_TRACES_SAMPLER_ARG')
+  if (ratio > 1) faults.push('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
+
   const config: Config = {
     port: number('PORT'),
     portMayMove: env.PORT === undefined || env.PORT === '',
@@ -220,6 +251,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     idempotencyWaitMs: number('IDEMPOTENCY_WAIT_MS'),
     leaseMs: number('IDEMPOTENCY_LEASE_SECONDS') * 1000,
     retentionMs: number('IDEMPOTENCY_RETENTION_HOURS') * 3_600_000,
+    replayCacheMs: number('REPLAY_CACHE_SECONDS') * 1000,
     recordsRetentionMs: number('RECORDS_RETENTION_DAYS') * 86_400_000,
     recoverySendWindowMs: number('RECOVERY_SEND_WINDOW_SECONDS') * 1000,
     orderExpiryMs: number('ORDER_EXPIRY_MINUTES') * 60_000,
@@ -231,6 +263,18 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     mail: smtpUrl === undefined ? undefined : { smtpUrl, from: mailFrom ?? '' },
     merchantWebhookAllowPrivate: boolean('MERCHANT_WEBHOOK_ALLOW_PRIVATE'),
     logLevel: raw('LOG_LEVEL') ?? 'info',
+    metricsPort: raw('METRICS_PORT') === undefined ? undefined : number('METRICS_PORT'),
+    tracing:
+      collector === undefined || faults.length > 0
+        ? undefined
+        : {
+            endpoint: collector,
+            headers: Object.fromEntries(
+              collectorHeaders.map(([name, value]) => [name, decodeURIComponent(value ?? '')]),
+            ),
+            serviceName: raw('OTEL_SERVICE_NAME') ?? 'checkout',
+            ratio,
+          },
   }
 
   if (config.leaseMs <= config.checkoutBudgetMs) {
@@ -258,4 +302,12 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
   }
   if (faults.length > 0) throw new ConfigError(`The settings cannot be used:\n- ${faults.join('\n- ')}`)
   return { config, warnings }
+}
+
+function decodes(value: string | undefined): boolean {
+  try {
+    return value !== undefined && decodeURIComponent(value) !== ''
+  } catch {
+    return false
+  }
 }

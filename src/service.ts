@@ -9,8 +9,10 @@ import type { Deps } from './deps.ts'
 import { DigestSecrets } from './domain/digest.ts'
 import { AttemptWatch } from './flows/attempt-watch.ts'
 import { groupedClaims, groupedSettles } from './flows/grouping.ts'
+import { ReplayCache } from './flows/replay-cache.ts'
 import { Twins } from './flows/twins.ts'
 import type { PaymentProvider } from './provider/port.ts'
+import { createStandIn } from './provider/stand-in.ts'
 import { createStripeProvider } from './provider/stripe.ts'
 import { stripeNotifications } from './provider/stripe-webhook.ts'
 import { createDatabase, createPool } from './runtime/database.ts'
@@ -22,6 +24,7 @@ import { type Loop, startLoop } from './runtime/loop.ts'
 import { createMailer } from './runtime/mailer.ts'
 import { Metrics } from './runtime/metrics.ts'
 import { migrate } from './runtime/migrate.ts'
+import { startTracing, untraced } from './runtime/tracing.ts'
 import { startSimulatorProcess } from './simulator-process.ts'
 import { seedDemo } from './store/demo.ts'
 import type { Tables } from './store/tables.ts'
@@ -93,6 +96,8 @@ export async function openDeps(
   stops: (() => Promise<void>)[],
   otherProvider?: PaymentProvider,
 ): Promise<Deps> {
+  const tracing = config.tracing === undefined ? untraced : await startTracing(config.tracing, log)
+  stops.push(() => tracing.stop())
   const pool = createPool(databaseUrl, {
     max: config.databasePoolSize,
     applicationName: 'checkout',
@@ -101,7 +106,10 @@ export async function openDeps(
   stops.push(() => pool.end())
   const db = createDatabase<Tables>(pool)
 
-  const provider = otherProvider ?? (await stripeProvider(config, log, stops))
+  const { provider, standIn } =
+    otherProvider === undefined
+      ? await stripeProvider(config, log, stops)
+      : { provider: otherProvider, standIn: undefined }
 
   return {
     config,
@@ -109,21 +117,28 @@ export async function openDeps(
     pool,
     db,
     provider,
+    standIn,
     notifications: stripeNotifications((config.stripe ?? config.simulator).webhookSecrets),
     digests: new DigestSecrets(await digestSecrets(config)),
-    claim: groupedClaims(pool, config),
-    settle: groupedSettles(pool),
+    claim: groupedClaims(pool, config, tracing),
+    settle: groupedSettles(pool, tracing),
     twins: new Twins(),
+    replays: new ReplayCache({ ageMaxMs: config.replayCacheMs, retentionMs: config.retentionMs }),
     watch: new AttemptWatch(pool, log),
     // Well below the provider's own limit (Stripe: 25 a second in test mode, 100 in live mode).
     gate: new Gate({ perSecond: 20, customersMax: 20, patienceMs: 2000 }),
     metrics: new Metrics(),
+    tracing,
     mailer: config.mail && createMailer(config.mail.smtpUrl, config.mail.from),
   }
 }
 
 /** Stripe, or the simulator where no key is set. */
-async function stripeProvider(config: Config, log: Logger, stops: (() => Promise<void>)[]): Promise<PaymentProvider> {
+async function stripeProvider(
+  config: Config,
+  log: Logger,
+  stops: (() => Promise<void>)[],
+): Promise<Pick<Deps, 'provider' | 'standIn'>> {
   const stripe = config.stripe ?? (await simulator(config, log, stops))
   const provider = createStripeProvider({
     secretKey: stripe.secretKey,
@@ -131,7 +146,8 @@ async function stripeProvider(config: Config, log: Logger, stops: (() => Promise
     onAlert: (reason) => log.error({ reason }, 'the payment provider refuses our credentials'),
   })
   stops.push(async () => provider.close())
-  return provider
+  const simulatorUrl = config.demo && config.stripe === undefined ? stripe.apiBase : undefined
+  return { provider, standIn: simulatorUrl === undefined ? undefined : createStandIn(simulatorUrl) }
 }
 
 async function listen(deps: Deps, stops: (() => Promise<void>)[]): Promise<string> {

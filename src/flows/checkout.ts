@@ -12,7 +12,7 @@ import { randomUUID } from 'node:crypto'
 import type { Deps } from '../deps.ts'
 import type { RequestDigest } from '../domain/digest.ts'
 import { newId } from '../domain/ids.ts'
-import type { Order } from '../domain/order.ts'
+import { isOpen, type Order } from '../domain/order.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import type { ClaimItem } from '../store/attempts.ts'
 import type { Answer } from './answers.ts'
@@ -21,6 +21,7 @@ import { charge, deadlineFor } from './provider-calls.ts'
 import { configuredTarget } from './provider-target.ts'
 import { refuseCartTaken, refuseClaim, refuseOverload } from './refusals.ts'
 import { answerRepeat } from './repeat.ts'
+import { attemptId } from './replay-cache.ts'
 import { settle } from './settlement.ts'
 
 /** As many as there are connections to the provider: one more could only wait for one, with stock in its hands. */
@@ -47,7 +48,9 @@ export function checkout(deps: Deps, request: CheckoutRequest): Promise<Answer> 
 /** The saga, for an order of any kind. */
 export async function chargeOnce(deps: Deps, request: AttemptRequest, asked: OrderAsked): Promise<Answer> {
   const digest = digestWith(deps.digests.newest, request)
-  const id = `${request.tenantId} ${request.key}`
+  const id = attemptId(request)
+  const replay = deps.replays.get(id, digest)
+  if (replay !== undefined) return replay
   return deps.twins.join(id, digest, deps.config.idempotencyWaitMs, () => attempt(deps, request, asked, digest))
 }
 
@@ -60,7 +63,7 @@ async function attempt(deps: Deps, request: AttemptRequest, asked: OrderAsked, d
     switch (claim.kind) {
       case 'claimed':
         await checkpoint('checkout.claimed')
-        return chargeAndSettle(deps, request, claim.order, item.leaseToken, startedMs)
+        return chargeAndSettle(deps, request, claim.order, item, startedMs)
       case 'known': {
         const answer = await answerRepeat(deps, request, claim.attempt, startedMs)
         if (answer !== 'claim_again') return answer
@@ -81,12 +84,15 @@ async function chargeAndSettle(
   deps: Deps,
   request: AttemptRequest,
   order: Order,
-  leaseToken: string,
+  { leaseToken, digest }: ClaimItem,
   startedMs: number,
 ): Promise<Answer> {
   const { outcome, calls } = await charge(deps, order, deadlineFor(deps, startedMs, request.traceparent))
   await checkpoint('checkout.charged')
   const settled = await settle(deps, order, outcome, { cause: 'answer', actor: request.requestId, calls, leaseToken })
+  if (settled.applied && !isOpen(settled.order.status)) {
+    deps.replays.keep(attemptId(request), digest, settled.answer, 0)
+  }
   return settled.answer
 }
 

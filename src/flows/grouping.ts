@@ -3,18 +3,24 @@ import type { Config } from '../config.ts'
 import { createBatcher } from '../runtime/batcher.ts'
 import { type DatabasePool, isDatabaseUnavailable, isRetryableTransaction } from '../runtime/database.ts'
 import { retrying } from '../runtime/retrying.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import { type Claim, type ClaimItem, claimAttempts } from '../store/attempts.ts'
 import { type Settled, type Settlement, settleOrders } from '../store/orders.ts'
 
 /** Larger groups save little more and make everyone in them wait longer. */
-const maxGroup = 32
-/** One group is written while the next one's rows are prepared; more would only wait for the same locks. */
-const maxInFlight = 2
+const maxGroup = 64
+/** While one group of a tenant is written, the next one gathers: two at once would be half as large each, cost more for
+ * every item, and wait for the same rows. */
+const maxInFlight = 1
 
-export function groupedClaims(pool: DatabasePool, config: Config): (item: ClaimItem) => Promise<Claim> {
+export function groupedClaims(
+  pool: DatabasePool,
+  config: Config,
+  tracing: Tracing,
+): (item: ClaimItem) => Promise<Claim> {
   const limits = { leaseMs: config.leaseMs, expiryMs: config.orderExpiryMs }
   const runLimits = { leaseMs: config.leaseMs, expiryMs: config.runExpiryMs }
-  return createBatcher<ClaimItem, Claim>({
+  const claim = createBatcher<ClaimItem, Claim>({
     maxGroup,
     maxInFlight,
     laneOf: (item) => `${item.kind} ${item.tenantId}`,
@@ -24,10 +30,15 @@ export function groupedClaims(pool: DatabasePool, config: Config): (item: ClaimI
       retrying(() => claimAttempts(pool, tenantOf(lane), items, lane.startsWith('run ') ? runLimits : limits)),
     failsAll,
   })
+  return tracing.around('claim', claim, (item, { kind }) => ({
+    'checkout.tenant_id': item.tenantId,
+    'checkout.claim': kind,
+    'checkout.order_id': kind === 'claimed' ? item.orderId : undefined,
+  }))
 }
 
-export function groupedSettles(pool: DatabasePool): (item: Settlement) => Promise<Settled> {
-  return createBatcher<Settlement, Settled>({
+export function groupedSettles(pool: DatabasePool, tracing: Tracing): (item: Settlement) => Promise<Settled> {
+  const settle = createBatcher<Settlement, Settled>({
     maxGroup,
     maxInFlight,
     laneOf: (item) => item.tenantId,
@@ -35,6 +46,12 @@ export function groupedSettles(pool: DatabasePool): (item: Settlement) => Promis
     run: (tenantId, items) => retrying(() => settleOrders(pool, tenantId, items)),
     failsAll,
   })
+  return tracing.around('settle', settle, (item, { applied }) => ({
+    'checkout.tenant_id': item.tenantId,
+    'checkout.order_id': item.orderId,
+    'checkout.settled_to': item.to,
+    'checkout.applied': applied,
+  }))
 }
 
 function tenantOf(lane: string): string {

@@ -5,6 +5,7 @@ import { Problem } from '../domain/problem.ts'
 import { runIdOf } from '../domain/run.ts'
 import { type KnownAttempt, readAttempts } from '../store/attempts.ts'
 import { type Answer, storedAnswer } from './answers.ts'
+import { attemptId } from './replay-cache.ts'
 import { refuseInProgress, refuseOther } from './twins.ts'
 
 /** A request whose key is known, and how its kind of attempt is driven on. */
@@ -35,7 +36,12 @@ export async function answerKnown(
   while (attempt !== undefined) {
     refuseOtherRequest(deps, repeat, attempt)
     if (attempt.state === 'settled' && attempt.answer !== null) {
-      return storedAnswer(attempt.answer, attempt.objectId, true)
+      const answer = storedAnswer(attempt.answer, attempt.objectId, true)
+      // A refund's attempt is not looked for there.
+      if (attempt.digest !== null && attempt.kind !== 'refund') {
+        deps.replays.keep(attemptId(repeat), attempt.digest, answer, attempt.settledMsAgo ?? 0)
+      }
+      return answer
     }
     if (attempt.state === 'open') {
       const answer = await repeat.nudge(attempt)

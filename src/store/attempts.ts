@@ -44,6 +44,8 @@ export interface KnownAttempt {
   /** Null once the retention is over. */
   digest: RequestDigest | null
   answer: { status: number; body: string } | null
+  /** Since the answer was stored; null where there is none yet. */
+  settledMsAgo: number | null
   /** The stored answer is past its retention. */
   swept: boolean
   /** Read only while the attempt is not settled. */
@@ -69,6 +71,7 @@ interface AttemptJson {
   digest_tags: Record<string, string> | null
   digest_secret_id: string | null
   response_status: number | null
+  settled_ms_ago: number | null
   swept: boolean
 }
 
@@ -240,6 +243,7 @@ function attemptFrom(attempt: AttemptJson, body: string | null, order: OrderJson
             tags: attempt.digest_tags ?? {},
           },
     answer: attempt.response_status === null || body === null ? null : { status: attempt.response_status, body },
+    settledMsAgo: attempt.settled_ms_ago,
     swept: attempt.swept,
     order: order === null ? null : orderFromJson(order),
   }

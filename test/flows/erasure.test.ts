@@ -30,6 +30,7 @@ beforeAll(async () => {
       MAIL_FROM: 'Demo shop <orders@shop.example>',
       MERCHANT_WEBHOOK_ALLOW_PRIVATE: 'true',
       RECONCILE_AFTER_MS: '200',
+      REPLAY_CACHE_SECONDS: '0',
     }),
   )
 })

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Service } from '../../src/service.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
-import { type Client, cart } from '../support/client.ts'
+import { type Client, cart, keys, type Reply } from '../support/client.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 import { startServiceProcess } from '../support/service-process.ts'
@@ -18,7 +18,7 @@ let service: Service
 let shop: Client
 beforeAll(async () => {
   database = await createTestDatabase()
-  scene = await startScene({ databaseUrl: database.url })
+  scene = await startScene({ databaseUrl: database.url, settings: { REPLAY_CACHE_SECONDS: '0' } })
   tap = await startWireTap(database.url)
   service = await scene.start({ DATABASE_URL: tap.through(database.url) })
   shop = scene.shop.at(service.url)
@@ -82,12 +82,55 @@ describe('a first attempt', () => {
 })
 
 describe('a repeat of a settled attempt', () => {
-  it('is one statement', async () => {
+  it('is one statement, and the next one none', async () => {
+    const key = newKey()
+    const first = await scene.shop.checkout(key)
+    for (const statements of [1, 0]) {
+      tap.clear()
+      const repeats: Reply[] = []
+      expect(
+        await countedAround(async () => {
+          const repeat = await shop.checkout(key)
+          repeats.push(repeat)
+          return repeat
+        }, 201),
+      ).toHaveLength(statements)
+      expect(repeats.map(({ text, replayed }) => [text, replayed])).toEqual([[first.text, true]])
+    }
+  })
+
+  it('is none for the process that has just settled it', async () => {
+    for (const [body, status] of [
+      [cart(), 201],
+      [cart({ payment_method: 'pm_card_chargeDeclined' }), 402],
+    ] as const) {
+      const key = newKey()
+      const first = await shop.checkout(key, body)
+      tap.clear()
+      expect(await countedAround(() => shop.checkout(key, body), status)).toEqual([])
+      expect((await shop.checkout(key, body)).text).toBe(first.text)
+    }
+  })
+
+  it('reads again for another request: only the row tells what differs', async () => {
     const key = newKey()
     await shop.checkout(key)
     tap.clear()
-    const statements = await countedAround(() => shop.checkout(key), 201)
-    expect(statements.length).toBeLessThanOrEqual(1)
+    const other = await shop.checkout(key, cart({ items: [{ sku: 'tee', quantity: 1 }] }))
+    expect([other.status, other.json.differing]).toEqual([409, ['items']])
+    expect(tap.statements()).toHaveLength(1)
+  })
+
+  it('reads again with a key of another tenant, and while the order is open', async () => {
+    const key = newKey()
+    await shop.checkout(key)
+    const other = await shop.withKey(keys.otherStorefront).checkout(key)
+    expect([other.status, other.replayed]).toEqual([201, false])
+    const open = newKey()
+    const body = cart({ payment_method: 'pm_card_threeDSecure2Required' })
+    const first = await shop.checkout(open, body)
+    await scene.books.act(first.json.payment.reference, 'succeed')
+    await until(async () => (await shop.checkout(open, body)).status === 201, { what: 'the bank has said yes' })
   })
 
   it('writes nothing: it is answered by a database that takes no writes', async () => {

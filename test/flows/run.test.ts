@@ -150,7 +150,8 @@ describe('a hold for a run', () => {
       .set({ digest: null, digest_tags: null, response_status: null, response_body: null, swept_at: new Date() })
       .where('key', '=', key)
       .execute()
-    const late = await startRun(scene.backend, key)
+    const later = scene.backend.at((await scene.start()).url)
+    const late = await startRun(later, key)
     expect(late.status).toBe(409)
     expect(late.json).toMatchObject({
       code: 'idempotency_key_expired',

@@ -11,7 +11,7 @@ import { newKey, type Scene, startScene } from '../support/scene.ts'
 
 let scene: Scene
 beforeAll(async () => {
-  scene = await startScene()
+  scene = await startScene({ settings: { REPLAY_CACHE_SECONDS: '0' } })
   await scene.books.webhooks({ drop: 1 })
 })
 afterAll(async () => {
