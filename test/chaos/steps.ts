@@ -48,6 +48,11 @@ export const killedAt: Record<string, readonly string[]> = {
     ...['refund.deciding_failed', 'refund.decided_failed', 'refund.deciding_unsent', 'refund.decided_unsent'],
     ...['provider_refunds.listed', 'provider_refunds.adopted', 'events.accepted'],
   ],
+  'chaos/notifications.test.ts': [
+    ...['dispute.applying', 'dispute.applied', 'provider_refunds.listed', 'provider_refunds.adopted'],
+    ...['refund.deciding_succeeded', 'refund.decided_succeeded', 'refund.deciding_failed', 'refund.decided_failed'],
+    ...['settle.deciding_paid', 'settle.decided_paid', 'late_money.unbooked', 'jobs.failed'],
+  ],
 }
 
 /** A test that fails where no process of the file has died at one of its steps. Its tests before must have run. */

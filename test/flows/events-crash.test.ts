@@ -5,7 +5,8 @@ import { Gate } from '../../src/runtime/gate.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { cart } from '../support/client.ts'
-import { deliver, type Notification, notification, providerCall, providerObject } from '../support/notifications.ts'
+import { paidAfterCancel } from '../support/money-back.ts'
+import { deliver, type Notification, notification, providerObject } from '../support/notifications.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 import { startServiceProcess } from '../support/service-process.ts'
 import { until } from '../support/until.ts'
@@ -40,30 +41,6 @@ async function doubtfulOrder(): Promise<Placed> {
   const { json } = await scene.shop.checkout(key, cart())
   expect(json.status).toBe('needs_reconcile')
   return { order: json.id, intent: (await scene.books.paymentsFor(key))[0]?.id as string }
-}
-
-/** An order that has been closed, and money that arrives for it. */
-async function lateMoney(): Promise<Placed> {
-  const key = newKey()
-  const { json } = await scene.shop.checkout(key, cart({ payment_method: 'pm_card_threeDSecure2Required' }))
-  await scene.shop.post(`/v1/checkouts/${key}/cancel`)
-  const { id } = await providerCall(
-    scene,
-    'POST',
-    'payment_intents',
-    {
-      amount: '1250',
-      currency: 'eur',
-      confirm: 'true',
-      payment_method: 'pm_card_visa',
-      'payment_method_types[]': 'card',
-      'metadata[tenant]': 'ten_demo',
-      'metadata[order]': json.id,
-      'metadata[key]': key,
-    },
-    { 'stripe-version': '2026-08-26.dahlia' },
-  )
-  return { order: json.id, intent: id as string }
 }
 
 const succeeded = (object: Record<string, unknown>) => notification('payment_intent.succeeded', object)
@@ -106,8 +83,11 @@ const news: [string, () => Promise<[Placed, (object: Record<string, unknown>) =>
   ],
   [
     'money for an order that has ended',
-    async () => [await lateMoney(), succeeded],
-    ['settle.decided_needs_reconcile', 'events.applied', 'late_money.asked'],
+    async () => {
+      const { id, intent } = await paidAfterCancel(scene)
+      return [{ order: id, intent }, succeeded]
+    },
+    ['settle.decided_needs_reconcile', 'unexpected_money.recorded', 'events.applied', 'late_money.asked'],
     { status: 'canceled', transfers: ['late_capture 1250', 'late_refund 1250'] },
   ],
 ]

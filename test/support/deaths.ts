@@ -12,8 +12,13 @@ export interface Doomed {
   provoke(victim: ServiceProcess): Promise<unknown>
 }
 
-/** One process gets all of it, each stops at its point, and then it dies by SIGKILL. */
-export async function strandAndKill(victim: ServiceProcess, doomed: readonly Doomed[]): Promise<void> {
+/** One process gets all of it, each stops at its point, and then it dies by SIGKILL. `beforeDeath`: what else it has
+ * still to do. */
+export async function strandAndKill(
+  victim: ServiceProcess,
+  doomed: readonly Doomed[],
+  beforeDeath?: () => Promise<unknown>,
+): Promise<void> {
   const passes = new Map<string, number>()
   for (const { point, before, provoke } of doomed) {
     await before?.()
@@ -23,6 +28,7 @@ export async function strandAndKill(victim: ServiceProcess, doomed: readonly Doo
     passes.set(point, times)
     await victim.reached(point, times)
   }
+  await beforeDeath?.()
   await victim.kill()
 }
 
