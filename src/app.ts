@@ -26,6 +26,9 @@ import { invalidRequest, problemFor, refuseMalformedHttp, sendProblem } from './
 import { refundRoutes } from './http/refunds.ts'
 import { RouteTable } from './http/route-table.ts'
 import { runRoutes } from './http/runs.ts'
+import { shopDemoRoutes } from './http/shop-demo.ts'
+import { Tally } from './http/tally.ts'
+import { orderOf, traceRequests } from './http/traced.ts'
 import { webhookEndpointRoutes } from './http/webhook-endpoint.ts'
 import { webhookRoutes } from './http/webhooks.ts'
 import { IdleConnections } from './runtime/idle-connections.ts'
@@ -71,6 +74,7 @@ export function buildApp(
     .withTypeProvider<TypeBoxTypeProvider>() as App
 
   app.decorateRequest('caller', null)
+  traceRequests(app, deps.tracing)
   app.decorateRequest('problemCode', null)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
@@ -101,6 +105,7 @@ export function buildApp(
         method: request.method,
         route: request.routeOptions.url,
         status: reply.statusCode,
+        order_id: orderOf(request),
         duration_ms: Math.round(reply.elapsedTime),
       },
       'request',

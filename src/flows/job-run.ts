@@ -1,6 +1,7 @@
 /** What a job's handler is given and how it ends. */
 import type { Transaction } from 'kysely'
 import type { Deps } from '../deps.ts'
+import { parseTraceparent, type TraceContext } from '../runtime/tracing.ts'
 import type { TakenJob } from '../store/jobs.ts'
 import type { Tables } from '../store/tables.ts'
 import type { Deadline } from './provider-calls.ts'
@@ -57,6 +58,11 @@ export function textOf(job: TakenJob, name: string): string {
 /** Likewise an amount in minor units. */
 export function amountOf(job: TakenJob, name: string): number {
   const value = job.payload[name]
+/** The trace of what the job follows from. Jobs that follow from jobs of a group name it, for the group has none. */
+export function traceOf(job: TakenJob): TraceContext | undefined {
+  return parseTraceparent(job.payload.traceparent)
+}
+
   if (!Number.isSafeInteger(value)) throw new JobFailure('payload_invalid', { isFinal: true })
   return value as number
 }

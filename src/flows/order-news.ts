@@ -12,13 +12,15 @@ import { eventBody, eventTypeFor } from '../domain/merchant-event.ts'
 import type { Order } from '../domain/order.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { transaction } from '../runtime/database.ts'
+import type { TraceContext } from '../runtime/tracing.ts'
 import { addEmails, type NewEmail } from '../store/emails.ts'
 import type { TakenJob } from '../store/jobs.ts'
 import { addEvents, type NewEvent, readEndpoint } from '../store/merchant-events.ts'
 import { readOrders, refundAmounts, transitionsInto } from '../store/order-news.ts'
-import { type GroupRun, JobFailure, textOf } from './job-run.ts'
+import { type GroupRun, JobFailure, textOf, traceOf } from './job-run.ts'
 
 interface News {
+  trace: TraceContext | undefined
   orderId: string
   status: string
   /** The status, with the refund's or dispute's id behind it: what makes it one of its kind. */
@@ -38,7 +40,7 @@ export async function spreadOrderNews(deps: Deps, { tenantId, jobs, finish }: Gr
     refundAmounts(deps.db, tenantId, unique(news.flatMap(({ refundId }) => refundId ?? []))),
   ])
   const emails: NewEmail[] = []
-  const events: NewEvent[] = []
+  const events: ReturnType<typeof eventOf>[] = []
   for (const each of news) {
     const order = needed(orders.get(each.orderId), 'order_missing')
     const amount = each.refundId === null ? null : needed(amounts.get(each.refundId), 'refund_missing')
@@ -64,6 +66,7 @@ function newsOf(job: TakenJob): News {
   const disputeId = 'dispute_id' in job.payload ? textOf(job, 'dispute_id') : null
   const about = refundId ?? disputeId
   return {
+    trace: traceOf(job),
     orderId: textOf(job, 'order_id'),
     status,
     transition: about === null ? status : `${status}:${about}`,
@@ -77,8 +80,9 @@ function endsUnpaid({ status }: News): boolean {
   return status === 'payment_failed' || status === 'canceled'
 }
 
-function emailOf(deps: Deps, { orderId, transition }: News, amount: number | null): NewEmail {
+function emailOf(deps: Deps, { trace, orderId, transition }: News, amount: number | null): NewEmail {
   return {
+    trace,
     order_id: orderId,
     kind: transition,
     amount,
@@ -87,12 +91,13 @@ function emailOf(deps: Deps, { orderId, transition }: News, amount: number | nul
 }
 
 function eventOf(
-  { orderId, status, transition, refundId, disputeId }: News,
+  { trace, orderId, status, transition, refundId, disputeId }: News,
   order: Order,
   amount: number | null,
-): NewEvent {
+): NewEvent & { trace: TraceContext | undefined } {
   const type = needed(eventTypeFor(status), 'status_unknown')
   return {
+    trace,
     event_id: newId('evt'),
     order_id: orderId,
     type,

@@ -59,10 +59,26 @@ export async function ask<Outcome>(
     return { outcome: { kind: 'not_sent', reason: 'no_time', alert: false, retryAfterMs: null }, calls: [] }
   }
   const result = await (deadline.background ? call(limits) : deps.gate.customer(() => call(limits)))
-  for (const { operation, outcome, replayed, durationMs } of result.calls) {
-    deps.metrics.providerCall(operation, outcome, replayed, durationMs)
-  }
+  for (const made of result.calls) tell(deps, made)
   return result
+}
+
+/** Our trace ends here: the provider takes no part in it, and its own name for the request is what leads on. */
+function tell(deps: Deps, { operation, outcome, replayed, durationMs, startedAt, ...call }: ProviderCall): void {
+  deps.metrics.providerCall(operation, outcome, replayed, durationMs)
+  const failed = outcome === 'unknown' || outcome === 'not_sent'
+  deps.tracing.record(
+    `provider ${operation}`,
+    { startedAt, durationMs, failed },
+    {
+      'provider.operation': operation,
+      'provider.outcome': outcome,
+      'provider.request_id': call.requestId,
+      'provider.error_code': call.errorCode,
+      'provider.replayed': replayed,
+      'http.response.status_code': call.httpStatus,
+    },
+  )
 }
 
 /** Sends the charge. One call that was unknown makes the whole unknown, whatever fails after it. */

@@ -11,6 +11,7 @@ import { type Transfer, transfer } from '../domain/posting.ts'
 import { Problem } from '../domain/problem.ts'
 import type { ProviderCall, ProviderPayment } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
+import { carryingTrace } from '../runtime/tracing.ts'
 import type { Cause, Job, OrderFacts, Settled, Settlement } from '../store/orders.ts'
 import { type Answer, openAnswer, problemAnswer, settledAnswer, storedAnswer } from './answers.ts'
 import { inProgress } from './twins.ts'
@@ -304,7 +305,7 @@ async function apply(deps: Deps, order: Order, decision: Decision, context: Sett
     },
     calls: context.calls.map((call) => ({ ...call, id: randomUUID() })),
     transfers: decision.transfers ?? [],
-    jobs: decision.jobs ?? [],
+    jobs: (decision.jobs ?? []).map(carryingTrace),
     endsUnpaid: decision.endsUnpaid === true,
   })
   deps.metrics.settlement(decision.to, context.cause, settled.applied)

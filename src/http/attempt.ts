@@ -48,6 +48,7 @@ export function sendAnswer(
 ): FastifyReply {
   reply
     .code(answer.status)
+  reply.request.orderId = answer.orderId
     .header(
       'content-type',
       answer.status >= 400 ? 'application/problem+json; charset=utf-8' : 'application/json; charset=utf-8',

@@ -1,9 +1,18 @@
 /** The service's log: JSON lines without personal data or secrets. */
 import { type Logger, pino } from 'pino'
+import { currentTrace } from './tracing.ts'
 
 /** To standard output, or to standard error where that is for a command's result. */
 export function createLog(level: string, to: 'stdout' | 'stderr' = 'stdout'): Logger {
-  const options = { level, serializers: { err: describeError, error: describeError } }
+  const options = {
+    level,
+    serializers: { err: describeError, error: describeError },
+    // A line that was written for a request or a job tells its trace, where it has one.
+    mixin() {
+      const trace = currentTrace()
+      return trace === undefined ? {} : { trace_id: trace.traceId }
+    },
+  }
   return to === 'stdout' ? pino(options) : pino(options, pino.destination({ dest: 2, sync: true }))
 }
 

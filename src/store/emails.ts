@@ -1,6 +1,7 @@
 /** Emails that orders call for: each is claimed before it is sent, and goes out at most once. */
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { transaction } from '../runtime/database.ts'
+import { leaving, type TraceContext } from '../runtime/tracing.ts'
 import { discardJob, enqueueJobs, requeueJob } from './jobs.ts'
 import type { Tables } from './tables.ts'
 
@@ -22,6 +23,8 @@ export interface NewEmail {
   amount: number | null
   /** Null: it is to be sent. */
   skippedBecause: string | null
+  /** What it follows from. */
+  trace: TraceContext | undefined
 }
 
 const columns = ['tenant_id', 'order_id', 'kind', 'state', 'reason', 'amount', 'created_at', 'updated_at'] as const
@@ -47,7 +50,12 @@ export async function addEmails(tx: Transaction<Tables>, tenantId: string, email
   await enqueueJobs(
     tx,
     tenantId,
-    emails.filter((email) => email.skippedBecause === null).map(({ order_id, kind }) => sendJob(order_id, kind)),
+    emails
+      .filter((email) => email.skippedBecause === null)
+      .map(({ order_id, kind, trace }) => {
+        const job = sendJob(order_id, kind)
+        return { ...job, payload: leaving(job.payload, trace) }
+      }),
   )
 }
 
@@ -107,6 +115,47 @@ export async function markEmail(
 }
 
 /** Emails that wait for a person, by order and kind; one more than the page's limit where there is more. `after` is
+/** Its job is given up, so nobody will send it: a person decides. One that was being sent is in doubt. */
+export async function giveUpEmail(
+  tx: Transaction<Tables>,
+  tenantId: string,
+  orderId: string,
+  kind: string,
+  reason: string,
+): Promise<void> {
+  await tx
+    .updateTable('emails')
+    .set({
+      state: sql`CASE WHEN state = 'sending' THEN 'uncertain' ELSE 'failed' END`,
+      reason,
+      updated_at: sql`clock_timestamp()`,
+    })
+    .where('tenant_id', '=', tenantId)
+    .where('order_id', '=', orderId)
+    .where('kind', '=', kind)
+    .where('state', 'in', ['waiting', 'sending'])
+    .execute()
+}
+
+const putAside = 'job_discarded'
+
+/** A person gives up its job: one that waits, or was refused, is not sent unless the job is requeued. */
+export async function putEmailAside(
+  tx: Transaction<Tables>,
+  tenantId: string,
+  orderId: string,
+  kind: string,
+): Promise<void> {
+  await tx
+    .updateTable('emails')
+    .set({ state: 'skipped', reason: putAside, updated_at: sql`clock_timestamp()` })
+    .where('tenant_id', '=', tenantId)
+    .where('order_id', '=', orderId)
+    .where('kind', '=', kind)
+    .where('state', 'in', ['waiting', 'failed'])
+    .execute()
+}
+
  * `<order id>:<kind>`. */
 export function listEmailsToDecide(
   db: Kysely<Tables>,

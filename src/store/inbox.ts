@@ -2,6 +2,7 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import { isId } from '../domain/ids.ts'
 import type { ProviderEvent } from '../provider/port.ts'
+import { carryingTrace } from '../runtime/tracing.ts'
 import { nobody } from './jobs.ts'
 import type { Tables } from './tables.ts'
 
@@ -22,6 +23,7 @@ export async function acceptEvent(
   wanted: boolean,
 ): Promise<boolean> {
   const row = rowOf(provider, event, wanted)
+  const { payload } = carryingTrace({ payload: {} })
   const accepted = await db
     .with('accepted', (query) =>
       query
@@ -41,6 +43,7 @@ export async function acceptEvent(
               sql<string>`coalesce(accepted.tenant_id, ${nobody})`.as('tenant_id'),
               sql<string>`${eventTopic}`.as('topic'),
               'accepted.event_id as business_id',
+              sql<object>`${JSON.stringify(payload)}::jsonb`.as('payload'),
             ])
             .where('accepted.state', '=', 'waiting'),
         )

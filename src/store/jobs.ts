@@ -1,6 +1,7 @@
 /** Jobs as workers see them: taken under a lease, ended by whoever holds it. */
 import { type Kysely, sql, type Transaction, type UpdateObject } from 'kysely'
 import type pg from 'pg'
+import { carryingTrace } from '../runtime/tracing.ts'
 import type { Job } from './orders.ts'
 import type { Tables } from './tables.ts'
 
@@ -148,7 +149,9 @@ export async function enqueueJobs(tx: Transaction<Tables>, tenantId: string, job
   await tx
     .insertInto('jobs')
     .values(
-      jobs.map((job) => ({ ...job, tenant_id: tenantId, lease_token: null, last_error: null, finished_at: null })),
+      jobs
+        .map(carryingTrace)
+        .map((job) => ({ ...job, tenant_id: tenantId, lease_token: null, last_error: null, finished_at: null })),
     )
     .onConflict((conflict) => conflict.columns(['tenant_id', 'topic', 'business_id']).doNothing())
     .execute()

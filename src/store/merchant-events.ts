@@ -1,6 +1,7 @@
 /** Events for merchants, where they go, and what became of each delivery. */
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type pg from 'pg'
+import { leaving, type TraceContext } from '../runtime/tracing.ts'
 import { enqueueJobs, requeueJob } from './jobs.ts'
 import type { Tables } from './tables.ts'
 
@@ -48,13 +49,13 @@ export interface MerchantEvent extends NewEvent {
 export async function addEvents(
   tx: Transaction<Tables>,
   tenantId: string,
-  events: readonly NewEvent[],
+  events: readonly (NewEvent & { trace: TraceContext | undefined })[],
   delivered: boolean,
 ): Promise<void> {
   if (events.length === 0) return
   const added = await tx
     .insertInto('merchant_events')
-    .values(events.map((event) => ({ ...event, tenant_id: tenantId })))
+    .values(events.map(({ trace: _, ...event }) => ({ ...event, tenant_id: tenantId })))
     .onConflict((conflict) => conflict.constraint('event_per_order_and_transition').doNothing())
     .returning('event_id')
     .execute()
@@ -62,7 +63,11 @@ export async function addEvents(
   await enqueueJobs(
     tx,
     tenantId,
-    added.map(({ event_id }) => ({ topic: 'deliver_event', business_id: event_id, payload: {} })),
+    added.map(({ event_id }) => ({
+      topic: 'deliver_event',
+      business_id: event_id,
+      payload: leaving({}, events.find((event) => event.event_id === event_id)?.trace),
+    })),
   )
 }
 

@@ -3,8 +3,9 @@
 import type { Deps } from '../deps.ts'
 import type { Order } from '../domain/order.ts'
 import { deadlineFor } from '../flows/provider-calls.ts'
-import { drive } from '../flows/recovery.ts'
+import { type Drive, drive } from '../flows/recovery.ts'
 import { newRunId } from '../runtime/run-id.ts'
+import { spanning } from '../runtime/tracing.ts'
 import { claimDueOrders } from '../store/orders.ts'
 
 /** Asked about at once; the gate bounds how fast the provider is called. */
@@ -19,13 +20,18 @@ export async function recoverOrders(deps: Deps): Promise<number> {
 
 async function recover(deps: Deps, order: Order): Promise<void> {
   try {
-    await drive(deps, order, {
+    const span = deps.tracing.begin('internal', 'recover order', {
+      'checkout.tenant_id': order.tenant_id,
+      'checkout.order_id': order.order_id,
+    })
+    const by: Drive = {
       cause: 'recovery',
       actor: newRunId(),
       sendUntil: new Date(order.created_at.getTime() + deps.config.recoverySendWindowMs),
       maySendUnsent: false,
       deadline: { ...deadlineFor(deps, performance.now()), background: true },
-    })
+    }
+    await spanning(span, () => drive(deps, order, by))
   } catch (error) {
     // The next ask is claimed already; one order's fault must not stop the others.
     deps.log.error({ err: error, tenant_id: order.tenant_id, order_id: order.order_id }, 'recovery of an order failed')
