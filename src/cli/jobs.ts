@@ -1,7 +1,8 @@
 /** `jobs list`, `jobs requeue`, `jobs discard` */
+import { discardByHand } from '../flows/job-decisions.ts'
 import { auditedTransaction } from '../flows/operator.ts'
 import { newRunId } from '../runtime/run-id.ts'
-import { discardJob, type JobRow, jobId, listJobs, readJob, requeueJob, splitJobId } from '../store/jobs.ts'
+import { type JobRow, jobId, listJobs, readJob, requeueJob, splitJobId } from '../store/jobs.ts'
 import { type Command, CommandError, operatorFor, tenantOption, textOf, UsageError } from './command.ts'
 import { table } from './table.ts'
 
@@ -34,9 +35,9 @@ export const jobsRequeue = decision(
   'run a job again under its business id, from its first try on',
   requeueJob,
 )
-export const jobsDiscard = decision('discard', 'give a job up for good', discardJob)
+export const jobsDiscard = decision('discard', 'give a job up for good', discardByHand)
 
-function decision(name: 'requeue' | 'discard', about: string, decide: typeof requeueJob): Command {
+function decision(name: 'requeue' | 'discard', about: string, decide: typeof discardByHand): Command {
   return {
     name: `jobs ${name}`,
     about,

@@ -11,9 +11,9 @@ import { randomUUID } from 'node:crypto'
 import type { Deps } from '../deps.ts'
 import { type MailKind, mailText } from '../domain/mail.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
-import { claimEmail, type Email, markEmail, splitId } from '../store/emails.ts'
+import { claimEmail, type Email, giveUpEmail, markEmail, splitId } from '../store/emails.ts'
 import { recipientOf } from '../store/recipients.ts'
-import { type JobEnd, JobFailure, type JobRun, textOf } from './job-run.ts'
+import { type GivenUp, type JobEnd, JobFailure, type JobRun, textOf } from './job-run.ts'
 
 /** Left of the lease for marking, ms. */
 const markingMs = 2000
@@ -52,6 +52,10 @@ export async function sendEmail(deps: Deps, { job, deadline }: JobRun): Promise<
       throw new JobFailure(outcome.reason, { isFinal: outcome.permanent })
   }
 }
+
+/** No email waits without a job that will send it. */
+export const emailGivenUp: GivenUp = (tx, { tenantId, businessId }, reason) =>
+  giveUpEmail(tx, tenantId, ...splitId(businessId), reason)
 
 /** Null where the customer's data has been erased. */
 async function written(deps: Deps, email: Email) {

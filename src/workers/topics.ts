@@ -1,9 +1,9 @@
 /** What each topic of jobs does, how many run at once in a process, and how long it is tried. */
 import { closePayment } from '../flows/closing.ts'
 import { handleProviderEvent } from '../flows/events.ts'
-import type { GroupHandler, JobHandler } from '../flows/job-run.ts'
+import type { GivenUp, GroupHandler, JobHandler } from '../flows/job-run.ts'
 import { refundLatePayment } from '../flows/late-money.ts'
-import { sendEmail } from '../flows/mail.ts'
+import { emailGivenUp, sendEmail } from '../flows/mail.ts'
 import { deliverEvent, redeliveryPauseMs } from '../flows/merchant-events.ts'
 import { spreadOrderNews } from '../flows/order-news.ts'
 import { runReport } from '../flows/reconciliation-report.ts'
@@ -15,6 +15,7 @@ export type Topic = {
   share: number
   /** The pause after the n-th failure, from 1 on, ms; null gives up. Jitter is added. */
   pauseMs(failures: number): number | null
+  givenUp?: GivenUp
 } & ({ run: JobHandler } | { runGroup: GroupHandler })
 
 /** From 2 s, doubling to an hour, for about a day: an outage that lasts longer has people at work on it, and they can
@@ -30,7 +31,7 @@ export const topics: Readonly<Record<string, Topic>> = {
   refund_late_payment: { slots: 8, share: 4, pauseMs: forADay, run: refundLatePayment },
   // A group costs little more than one.
   order_news: { slots: 64, share: 32, pauseMs: forADay, runGroup: spreadOrderNews },
-  send_email: { slots: 8, share: 4, pauseMs: forADay, run: sendEmail },
+  send_email: { slots: 8, share: 4, pauseMs: forADay, run: sendEmail, givenUp: emailGivenUp },
   // Merchants' servers may hang: each for as long as a delivery's time limit.
   deliver_event: { slots: 32, share: 4, pauseMs: redeliveryPauseMs, run: deliverEvent },
   // One a process: it reads the provider's books for as long as that takes.

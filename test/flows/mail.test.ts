@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { sendEmail } from '../../src/flows/mail.ts'
 import { decideEmailWasSent, listEmailsToDecide, sendEmailAgain } from '../../src/store/emails.ts'
 import { requeueJob } from '../../src/store/jobs.ts'
 import { recoverOrders } from '../../src/workers/recover-orders.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'
+import { type Topic, topics } from '../../src/workers/topics.ts'
 import { cart } from '../support/client.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
@@ -187,6 +189,69 @@ describe('the email that confirms an order', () => {
     expect(new Set(mail.received.map(({ headers }) => headers.get('message-id')))).toEqual(
       new Set([`<${id}.paid@shop.example>`]),
     )
+    expect(await emails(id)).toEqual([{ kind: 'paid', state: 'sent', reason: null }])
+  })
+
+  it.each([
+    ['in doubt', 'vanish' as const],
+    ['refused', { refuse: 550 }],
+  ])(
+    'is sent again, or left, as a person decides while the worker of one that is %s is about to give its job up',
+    async (_what, fault) => {
+      const deciding = (decide: typeof sendEmailAgain): Record<string, Topic> => ({
+        ...topics,
+        send_email: {
+          ...(topics.send_email as Topic),
+          run: async (deps, run) => {
+            try {
+              return await sendEmail(deps, run)
+            } catch (error) {
+              await decide(deps.db, run.job.tenantId, run.job.payload.order_id as string, 'paid')
+              throw error
+            }
+          },
+        } as Topic,
+      })
+      mail.faults.push(fault)
+      const again = await order()
+      await runJobs(scene.service.deps, undefined, deciding(sendEmailAgain))
+      await work()
+      expect(await emails(again.id)).toEqual([{ kind: 'paid', state: 'sent', reason: null }])
+      expect(await sendJob(again.id)).toEqual({ state: 'done', last_error: null })
+
+      mail.faults.push(fault)
+      const left = await order()
+      await runJobs(scene.service.deps, undefined, deciding(decideEmailWasSent))
+      await work()
+      expect(await emails(left.id)).toEqual([{ kind: 'paid', state: 'sent', reason: 'decided_by_hand' }])
+      expect(await sendJob(left.id)).toMatchObject({ state: 'discarded' })
+    },
+  )
+
+  it('does not wait for ever: once its job is given up, a person decides', async () => {
+    mail.faults.push({ refuse: 451 })
+    const { id } = await order()
+    await runJobs(scene.service.deps, undefined, {
+      ...topics,
+      send_email: { ...(topics.send_email as Topic), pauseMs: (failures) => (failures >= 1 ? null : 0) },
+    })
+    expect(await emails(id)).toEqual([{ kind: 'paid', state: 'failed', reason: 'smtp_refused' }])
+    expect(await sendJob(id)).toEqual({ state: 'dead', last_error: 'smtp_refused' })
+    expect(await listEmailsToDecide(scene.db, 'ten_demo', { limit: 100, after: null })).toMatchObject([
+      { order_id: id },
+    ])
+
+    // Discarded, it is put aside; requeued, it is sent after all.
+    const job = `/v1/admin/jobs/send_email:${id}:paid`
+    expect((await scene.admin.post(`${job}/discard`)).json.state).toBe('discarded')
+    expect(await emails(id)).toEqual([{ kind: 'paid', state: 'skipped', reason: 'job_discarded' }])
+    await work()
+    expect(mail.received).toEqual([])
+    expect((await scene.admin.post(`${job}/requeue`)).json.state).toBe('ready')
+    await work()
+    expect(mail.received).toHaveLength(1)
+    expect(await emails(id)).toEqual([{ kind: 'paid', state: 'sent', reason: null }])
+    expect((await scene.admin.post(`${job}/discard`)).status).toBe(409)
     expect(await emails(id)).toEqual([{ kind: 'paid', state: 'sent', reason: null }])
   })
 

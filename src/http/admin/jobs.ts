@@ -3,9 +3,9 @@
 import { Type } from 'typebox'
 import type { Deps } from '../../deps.ts'
 import { Problem } from '../../domain/problem.ts'
+import { discardByHand } from '../../flows/job-decisions.ts'
 import { auditedTransaction } from '../../flows/operator.ts'
 import {
-  discardJob,
   type EventViewer,
   type JobRow,
   jobId,
@@ -34,7 +34,7 @@ const JobQuery = closed({
 
 const buttons = {
   requeue: { press: requeueJob, about: contract.requeueJob },
-  discard: { press: discardJob, about: contract.discardJob },
+  discard: { press: discardByHand, about: contract.discardJob },
 }
 
 export function adminJobRoutes(app: App, deps: Deps, preParsing: Admission): void {
