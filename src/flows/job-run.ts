@@ -34,6 +34,9 @@ export interface GroupRun {
 /** Whatever it throws, the jobs are then run singly, so that one's fault is its own. */
 export type GroupHandler = (deps: Deps, run: GroupRun) => Promise<void>
 
+/** What follows from giving a job up, in the transaction that does so. */
+export type GivenUp = (tx: Transaction<Tables>, job: TakenJob, reason: string) => Promise<void>
+
 /** A run that came to nothing. `reason` is a word from a closed vocabulary: it is kept and shown. */
 export class JobFailure extends Error {
   override name = 'JobFailure'
@@ -55,14 +58,14 @@ export function textOf(job: TakenJob, name: string): string {
   return value
 }
 
-/** Likewise an amount in minor units. */
-export function amountOf(job: TakenJob, name: string): number {
-  const value = job.payload[name]
 /** The trace of what the job follows from. Jobs that follow from jobs of a group name it, for the group has none. */
 export function traceOf(job: TakenJob): TraceContext | undefined {
   return parseTraceparent(job.payload.traceparent)
 }
 
+/** Likewise an amount in minor units. */
+export function amountOf(job: TakenJob, name: string): number {
+  const value = job.payload[name]
   if (!Number.isSafeInteger(value)) throw new JobFailure('payload_invalid', { isFinal: true })
   return value as number
 }

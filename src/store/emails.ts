@@ -64,8 +64,9 @@ function sendJob(orderId: string, kind: string) {
 }
 
 /**
- * Claims an email that waits or was refused, before it is sent. One that somebody has claimed already becomes `uncertain`:
- * its sender has died, or does not answer for it any more. `settled`: there is nothing left to do.
+ * Claims an email that waits, was refused or was put aside with its job, before it is sent. One that somebody has claimed
+ * already becomes `uncertain`: its sender has died, or does not answer for it any more. `settled`: there is nothing left to
+ * do.
  */
 export async function claimEmail(
   db: Kysely<Tables>,
@@ -74,7 +75,7 @@ export async function claimEmail(
   kind: string,
   token: string,
 ): Promise<{ kind: 'claimed'; email: Email } | { kind: 'uncertain' } | { kind: 'settled' }> {
-  const claimable = sql<boolean>`state IN ('waiting', 'failed')`
+  const claimable = sql<boolean>`(state IN ('waiting', 'failed') OR (state = 'skipped' AND reason = ${putAside}))`
   const email = await db
     .updateTable('emails')
     .set({
@@ -87,7 +88,7 @@ export async function claimEmail(
     .where('tenant_id', '=', tenantId)
     .where('order_id', '=', orderId)
     .where('kind', '=', kind)
-    .where('state', 'in', ['waiting', 'failed', 'sending', 'uncertain'])
+    .where(sql<boolean>`(${claimable} OR state IN ('sending', 'uncertain'))`)
     .returning(columns)
     .executeTakeFirst()
   if (email === undefined) return { kind: 'settled' }
@@ -114,7 +115,6 @@ export async function markEmail(
   return numUpdatedRows === 1n
 }
 
-/** Emails that wait for a person, by order and kind; one more than the page's limit where there is more. `after` is
 /** Its job is given up, so nobody will send it: a person decides. One that was being sent is in doubt. */
 export async function giveUpEmail(
   tx: Transaction<Tables>,
@@ -156,6 +156,7 @@ export async function putEmailAside(
     .execute()
 }
 
+/** Emails that wait for a person, by order and kind; one more than the page's limit where there is more. `after` is
  * `<order id>:<kind>`. */
 export function listEmailsToDecide(
   db: Kysely<Tables>,
@@ -195,6 +196,8 @@ export function splitId(id: string): [orderId: string, kind: string] {
   return colon === -1 ? [id, ''] : [id.slice(0, colon), id.slice(colon + 1)]
 }
 
+// In each of these states, whoever still runs the job is through with the email and would only end the job.
+
 /** A person has found out that it was sent. Null where it was not in doubt. */
 export function decideEmailWasSent(
   db: Kysely<Tables>,
@@ -206,7 +209,7 @@ export function decideEmailWasSent(
     const email = await moveByHand(tx, tenantId, orderId, kind, ['uncertain', 'failed'], 'sent')
     if (email === null) return null
     const job = sendJob(orderId, kind)
-    await discardJob(tx, tenantId, job.topic, job.business_id)
+    await discardJob(tx, tenantId, job.topic, job.business_id, 'take')
     return email
   })
 }
@@ -223,7 +226,7 @@ export function sendEmailAgain(
     if (email === null) return null
     const job = sendJob(orderId, kind)
     await enqueueJobs(tx, tenantId, [job])
-    await requeueJob(tx, tenantId, job.topic, job.business_id)
+    await requeueJob(tx, tenantId, job.topic, job.business_id, 'take')
     return email
   })
 }

@@ -292,15 +292,20 @@ export async function readJob(
   return row ?? null
 }
 
+/** What a person's decision does with a job that runs this moment: leaves it alone, or takes it from its worker, who then
+ * can no longer end it. That is for whoever knows that the worker has nothing left to do but to end it. */
+type WhileRunning = 'leave' | 'take'
+
 /**
  * Runs a job again under its business id, from its first try on; one that waits for its next try runs now. Its effects
- * are keyed by that id, so those that have happened do not happen again. Null where there is none or it runs this moment.
+ * are keyed by that id, so those that have happened do not happen again. Null where there is none or it was left running.
  */
 export async function requeueJob(
   db: Kysely<Tables>,
   tenantId: string,
   topic: string,
   businessId: string,
+  whileRunning: WhileRunning = 'leave',
 ): Promise<JobRow | null> {
   const row = await db
     .updateTable('jobs')
@@ -308,19 +313,20 @@ export async function requeueJob(
     .where('tenant_id', '=', tenantId)
     .where('topic', '=', topic)
     .where('business_id', '=', businessId)
-    .where(sql<boolean>`NOT ${isRunning}`)
+    .where(mayDecide(whileRunning))
     .returning(shown)
     .executeTakeFirst()
   return row ?? null
 }
 
-/** Gives a job up for good: it is never run again unless it is requeued. Null where there is none, it is done, or it runs
- * this moment. */
+/** Gives a job up for good: it is never run again unless it is requeued. Null where there is none, it is done, or it was
+ * left running. */
 export async function discardJob(
   db: Kysely<Tables>,
   tenantId: string,
   topic: string,
   businessId: string,
+  whileRunning: WhileRunning = 'leave',
 ): Promise<JobRow | null> {
   const row = await db
     .updateTable('jobs')
@@ -329,10 +335,14 @@ export async function discardJob(
     .where('topic', '=', topic)
     .where('business_id', '=', businessId)
     .where('state', 'in', ['ready', 'dead'])
-    .where(sql<boolean>`NOT ${isRunning}`)
+    .where(mayDecide(whileRunning))
     .returning(shown)
     .executeTakeFirst()
   return row ?? null
+}
+
+function mayDecide(whileRunning: WhileRunning) {
+  return whileRunning === 'take' ? sql<boolean>`true` : sql<boolean>`NOT ${isRunning}`
 }
 
 /** Deletes up to `limit` jobs that ended longer ago than `olderThanMs`; resolves with how many. Dead ones stay: they wait

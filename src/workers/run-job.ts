@@ -6,6 +6,7 @@ import { deadlineFor } from '../flows/provider-calls.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { isDatabaseUnavailable, transaction } from '../runtime/database.ts'
 import { newRunId } from '../runtime/run-id.ts'
+import { leaving, parseTraceparent, type Span, spanning, within } from '../runtime/tracing.ts'
 import { buryJob, finishJob, finishJobs, JobLeaseLost, postponeJob, type TakenJob } from '../store/jobs.ts'
 import type { Topic } from './topics.ts'
 
@@ -41,10 +42,17 @@ export async function runTaken(
 async function runGroup(deps: Deps, topic: Topic, jobs: readonly TakenJob[]): Promise<boolean> {
   if (!('runGroup' in topic)) return false
   const { tenantId } = jobs[0] as TakenJob
+  const spans = jobs.map((job) => begin(deps, job))
+  const traced = jobs.map((job, index) => below(job, spans[index] as Span))
+  const end = (failed: boolean) => {
+    for (const span of spans) span.end({ 'job.group_size': jobs.length }, failed)
+  }
   try {
-    await topic.runGroup(deps, { tenantId, jobs, finish: (tx) => finishJobs(tx, jobs) })
+    await topic.runGroup(deps, { tenantId, jobs: traced, finish: (tx) => finishJobs(tx, jobs) })
+    end(false)
     return true
   } catch (error) {
+    end(true)
     deps.log.info(
       { tenant_id: tenantId, topic: jobs[0]?.topic, reason: reasonOf(error), jobs: jobs.length },
       'a group of jobs failed; each is run by itself',
@@ -53,10 +61,31 @@ async function runGroup(deps: Deps, topic: Topic, jobs: readonly TakenJob[]): Pr
   }
 }
 
+/** A part of the trace of the request that left the job, whichever process that was in. */
+function begin(deps: Deps, { tenantId, topic, businessId, payload, attempts }: TakenJob): Span {
+  const attributes = {
+    'checkout.tenant_id': tenantId,
+    'job.topic': topic,
+    'job.id': businessId,
+    'job.attempt': attempts,
+  }
+  return deps.tracing.begin('consumer', `job ${topic}`, attributes, parseTraceparent(payload.traceparent))
+}
+
+/** The job for its handler: what follows from it follows from its span. */
+function below(job: TakenJob, { context }: Span): TakenJob {
+  return { ...job, payload: leaving(job.payload, context) }
+}
+
 async function runOne(deps: Deps, topic: Topic, job: TakenJob, startedMs: number): Promise<void> {
+  const span = begin(deps, job)
+  await within(span.context, () => runSpanned(deps, topic, below(job, span), startedMs, span))
+}
+
+async function runSpanned(deps: Deps, topic: Topic, job: TakenJob, startedMs: number, span: Span): Promise<void> {
   const log = deps.log.child({ tenant_id: job.tenantId, topic: job.topic, job: job.businessId })
   try {
-    const held = await endOf(deps, topic, job, startedMs, log)
+    const held = await endOf(deps, topic, job, startedMs, log, span)
     if (!held) log.info('a job was ended after its lease was lost; nothing was changed')
   } catch (error) {
     log.error({ err: error }, 'a job could not be ended; it comes back when its lease ends')
@@ -64,11 +93,16 @@ async function runOne(deps: Deps, topic: Topic, job: TakenJob, startedMs: number
 }
 
 /** Runs it and keeps how it ended; false where it was no longer held. */
-async function endOf(deps: Deps, topic: Topic, job: TakenJob, startedMs: number, log: Logger): Promise<boolean> {
+async function endOf(
+  deps: Deps,
+  topic: Topic,
+  job: TakenJob,
+  startedMs: number,
+  log: Logger,
+  span: Span,
+): Promise<boolean> {
   try {
-    // Its last run ended in the death of its worker.
-    if (topic.pauseMs(job.attempts - 1) === null) throw new JobFailure('worker_died', { isFinal: true })
-    const end = await handle(deps, topic, job, startedMs)
+    const end = await spanning(span, () => handle(deps, topic, job, startedMs))
     await checkpoint('jobs.handled')
     if (end === 'finished') return true
     if (end === 'done') return await finishJob(deps.db, job)
@@ -103,6 +137,8 @@ async function giveUp(deps: Deps, topic: Topic, job: TakenJob, reason: string): 
 }
 
 async function handle(deps: Deps, topic: Topic, job: TakenJob, startedMs: number): Promise<JobEnd> {
+  // Its last run ended in the death of its worker.
+  if (topic.pauseMs(job.attempts - 1) === null) throw new JobFailure('worker_died', { isFinal: true })
   if ('runGroup' in topic) {
     await topic.runGroup(deps, { tenantId: job.tenantId, jobs: [job], finish: (tx) => finishJobs(tx, [job]) })
     return 'finished'
