@@ -73,8 +73,8 @@ export function buildApp(
     .setSerializerCompiler(() => JSON.stringify)
     .withTypeProvider<TypeBoxTypeProvider>() as App
 
-  app.decorateRequest('caller', null)
   traceRequests(app, deps.tracing)
+  app.decorateRequest('caller', null)
   app.decorateRequest('problemCode', null)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
@@ -102,10 +102,10 @@ export function buildApp(
       {
         tenant_id: request.caller?.tenantId,
         key_hash: keyHashOf(request),
+        order_id: orderOf(request),
         method: request.method,
         route: request.routeOptions.url,
         status: reply.statusCode,
-        order_id: orderOf(request),
         duration_ms: Math.round(reply.elapsedTime),
       },
       'request',

@@ -35,7 +35,7 @@ export async function acceptEvent(
     .with('job', (query) =>
       query
         .insertInto('jobs')
-        .columns(['tenant_id', 'topic', 'business_id'])
+        .columns(['tenant_id', 'topic', 'business_id', 'payload'])
         .expression((expression) =>
           expression
             .selectFrom('accepted')
