@@ -156,6 +156,7 @@ function addRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void
   })
   webhookRoutes(app, deps)
   pageRoutes(app, deps.config.demo)
+  if (deps.config.demo) shopDemoRoutes(app, deps, ring)
 }
 
 /** Of a request to a checkout that no route has looked at, nothing is known: its key may have been used. */

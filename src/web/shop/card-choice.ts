@@ -1,0 +1,24 @@
+/** A choice of test cards, in place of the provider's card fields. */
+import { el } from '../shared/dom.ts'
+import { cards } from './cards.ts'
+
+export function cardChoice(): { element: HTMLElement; value: () => string } {
+  const inputs = cards.map(({ id }, index) => {
+    const input = el('input', { type: 'radio', name: 'card', value: id, id })
+    input.checked = index === 0
+    return input
+  })
+  const element = el(
+    'div',
+    { class: 'cards', role: 'radiogroup', 'aria-labelledby': 'card-title' },
+    ...cards.map(({ id, label, behaviour }, index) =>
+      el(
+        'label',
+        { class: 'card-option', for: id },
+        inputs[index],
+        el('span', {}, el('strong', {}, label), el('span', { class: 'hint' }, behaviour)),
+      ),
+    ),
+  )
+  return { element, value: () => inputs.find((input) => input.checked)?.value ?? '' }
+}

@@ -1,0 +1,50 @@
+/** What the customer is told. */
+import type { CheckoutProblem, WaitReason } from '../client/index.ts'
+import { decimalsOf } from '../shared/money.ts'
+
+export function price(minorUnits: number, currency: string): string {
+  const decimals = decimalsOf(currency)
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
+  return new Intl.NumberFormat('en', { style: 'currency', currency, ...digits }).format(minorUnits / 10 ** decimals)
+}
+
+export const waiting: Record<WaitReason | 'offline', string> = {
+  offline: 'You are offline. We go on as soon as you are connected again. You will not be charged twice.',
+  no_answer: 'No answer reached us. We are asking again for the same payment. You will not be charged twice.',
+  busy: 'The payment service is busy. We are trying again. You will not be charged twice.',
+  checking: 'We are checking with your bank. You will not be charged twice.',
+}
+
+const declines: Record<string, string> = {
+  insufficient_funds: 'There is not enough money on it.',
+  expired_card: 'It has expired.',
+  incorrect_cvc: 'The security code is not right.',
+  lost_card: 'Please ask your bank.',
+  stolen_card: 'Please ask your bank.',
+}
+
+export function whyDeclined(code: string | undefined): string {
+  return `The card was declined. ${declines[code ?? ''] ?? 'Your bank gave no reason.'} Nothing was charged. You can use another card.`
+}
+
+/** `nameOf` names products. */
+export function whyRefused(problem: CheckoutProblem, nameOf: (sku: string) => string): string {
+  switch (problem.code) {
+    case 'out_of_stock':
+      return `${(problem.items ?? []).map((item) => left(nameOf(item.sku), item.available ?? 0)).join(' ')} Nothing was charged.`
+    case 'price_changed':
+      return `The price has changed${
+        problem.total === undefined || problem.currency === undefined
+          ? ''
+          : `: the total is now ${price(problem.total, problem.currency)}`
+      }. Nothing was charged.`
+    case 'unknown_sku':
+      return `${(problem.skus ?? []).map(nameOf).join(', ')}: no longer sold. Nothing was charged.`
+    default:
+      return `${problem.title}. Nothing was charged.`
+  }
+}
+
+function left(name: string, available: number): string {
+  return available === 0 ? `${name} is sold out.` : `Only ${available} of ${name} left.`
+}
