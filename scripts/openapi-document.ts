@@ -16,7 +16,7 @@ import { commonProblems, type ProblemAnswer, problemAnswers, type RouteFacts } f
 export async function openapiFiles(): Promise<{ 'openapi.yaml': string; 'openapi.json': string }> {
   // Routes only register here: none is called.
   const deps = {
-    config: { demo: true },
+    config: { demo: true, trustedProxies: [] as string[] },
     log: createLog('silent'),
     notifications: stripeNotifications(['whsec_none']),
   } as Deps

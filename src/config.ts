@@ -1,5 +1,6 @@
 /** Every setting, its unit, its default and why, in one place. Read once at start; a setting that makes no sense stops it. */
 import { readFileSync } from 'node:fs'
+import ipaddr from 'ipaddr.js'
 import type { TracingOptions } from './runtime/tracing.ts'
 
 type Kind = 'text' | 'number' | 'integer' | 'port' | 'boolean' | 'list'
@@ -52,6 +53,15 @@ const settings = {
   RECORDS_RETENTION_DAYS: { kind: 'number', default: '400', min: 0 },
   /** How long a settled answer may be given again from memory, s, at most 60 and never past its retention; 0: each repeat reads. */
   REPLAY_CACHE_SECONDS: { kind: 'number', default: '60', min: 0, max: 60 },
+  /** Attempts under way in this process; the surplus gets 503 at once. As many as there are connections to the provider:
+   * one more could only wait for one, with stock in its hands. */
+  ATTEMPTS_AT_ONCE: { kind: 'integer', default: '512', min: 1 },
+  /** Of these, one tenant's: the rest is left to others. */
+  ATTEMPTS_AT_ONCE_PER_TENANT: { kind: 'integer', default: '384', min: 1 },
+  /** And those of one client address with a storefront's key; 0: as many as come. Behind a proxy, set TRUST_PROXY too. */
+  ATTEMPTS_AT_ONCE_PER_ADDRESS: { kind: 'integer', default: '0' },
+  /** Proxies whose X-Forwarded-For is believed: addresses, networks or `loopback`, `linklocal`, `uniquelocal`. */
+  TRUST_PROXY: { kind: 'list' },
   /** How long after the claim recovery may send a charge again, s. Later, a customer who has left would be charged. */
   RECOVERY_SEND_WINDOW_SECONDS: { kind: 'number', default: '300', min: 0 },
   /** How long an order waits for its customer or an unreached provider, min. */
@@ -110,6 +120,8 @@ export interface Config {
   leaseMs: number
   retentionMs: number
   replayCacheMs: number
+  attemptsAtOnce: { all: number; perTenant: number; perAddress: number }
+  trustedProxies: string[]
   recordsRetentionMs: number
   recoverySendWindowMs: number
   orderExpiryMs: number
@@ -210,6 +222,17 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     faults.push('DIGEST_SECRET is required with DATABASE_URL: all processes on one database must share it')
   }
 
+  const trustedProxies = list('TRUST_PROXY')
+  if (!trustedProxies.every(isProxy)) {
+    faults.push('TRUST_PROXY must be addresses, networks (10.0.0.0/8), loopback, linklocal or uniquelocal')
+  }
+  const perAddress = number('ATTEMPTS_AT_ONCE_PER_ADDRESS')
+  if (perAddress > 0 && trustedProxies.length === 0) {
+    warnings.push(
+      'ATTEMPTS_AT_ONCE_PER_ADDRESS is set but not TRUST_PROXY: behind a proxy, all clients are one address',
+    )
+  }
+
   const smtpUrl = raw('SMTP_URL')
   const mailFrom = raw('MAIL_FROM')
   if (smtpUrl !== undefined && !/^smtps?:\/\/[^/]+/.test(smtpUrl)) {
@@ -252,6 +275,12 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     leaseMs: number('IDEMPOTENCY_LEASE_SECONDS') * 1000,
     retentionMs: number('IDEMPOTENCY_RETENTION_HOURS') * 3_600_000,
     replayCacheMs: number('REPLAY_CACHE_SECONDS') * 1000,
+    attemptsAtOnce: {
+      all: number('ATTEMPTS_AT_ONCE'),
+      perTenant: number('ATTEMPTS_AT_ONCE_PER_TENANT'),
+      perAddress,
+    },
+    trustedProxies,
     recordsRetentionMs: number('RECORDS_RETENTION_DAYS') * 86_400_000,
     recoverySendWindowMs: number('RECOVERY_SEND_WINDOW_SECONDS') * 1000,
     orderExpiryMs: number('ORDER_EXPIRY_MINUTES') * 60_000,
@@ -310,4 +339,8 @@ function decodes(value: string | undefined): boolean {
   } catch {
     return false
   }
+}
+
+function isProxy(text: string): boolean {
+  return ['loopback', 'linklocal', 'uniquelocal'].includes(text) || ipaddr.isValid(text) || ipaddr.isValidCIDR(text)
 }

@@ -3,6 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { DigestSecrets } from './domain/digest.ts'
+import type { Admission } from './flows/admission.ts'
 import type { AttemptWatch } from './flows/attempt-watch.ts'
 import type { ReplayCache } from './flows/replay-cache.ts'
 import type { Twins } from './flows/twins.ts'
@@ -31,6 +32,7 @@ export interface Deps {
   claim(item: ClaimItem): Promise<Claim>
   /** Settle one order; likewise. */
   settle(item: Settlement): Promise<Settled>
+  admission: Admission
   twins: Twins
   replays: ReplayCache
   watch: AttemptWatch

@@ -7,6 +7,7 @@ import { buildApp } from './app.ts'
 import { type Config, loadConfig } from './config.ts'
 import type { Deps } from './deps.ts'
 import { DigestSecrets } from './domain/digest.ts'
+import { Admission } from './flows/admission.ts'
 import { AttemptWatch } from './flows/attempt-watch.ts'
 import { groupedClaims, groupedSettles } from './flows/grouping.ts'
 import { ReplayCache } from './flows/replay-cache.ts'
@@ -122,6 +123,7 @@ export async function openDeps(
     digests: new DigestSecrets(await digestSecrets(config)),
     claim: groupedClaims(pool, config, tracing),
     settle: groupedSettles(pool, tracing),
+    admission: new Admission(config.attemptsAtOnce),
     twins: new Twins(),
     replays: new ReplayCache({ ageMaxMs: config.replayCacheMs, retentionMs: config.retentionMs }),
     watch: new AttemptWatch(pool, log),

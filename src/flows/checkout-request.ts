@@ -7,6 +7,8 @@ export interface AttemptRequest {
   connectedAccount: string | null
   key: string
   requestId: string
+  /** Of the customer; null where it is the tenant's own machine that calls. */
+  address: string | null
   traceparent?: string
   /** Method and path as digested. */
   method: string

@@ -19,13 +19,10 @@ import type { Answer } from './answers.ts'
 import { type AttemptRequest, type CheckoutRequest, digestWith } from './checkout-request.ts'
 import { charge, deadlineFor } from './provider-calls.ts'
 import { configuredTarget } from './provider-target.ts'
-import { refuseCartTaken, refuseClaim, refuseOverload } from './refusals.ts'
+import { refuseCartTaken, refuseClaim } from './refusals.ts'
 import { answerRepeat } from './repeat.ts'
 import { attemptId } from './replay-cache.ts'
 import { settle } from './settlement.ts'
-
-/** As many as there are connections to the provider: one more could only wait for one, with stock in its hands. */
-const attemptsAtOnceMax = 512
 
 /** Throws a `Problem` where the attempt is refused; nothing is stored then and the key is free, or says what stands there. */
 export function checkout(deps: Deps, request: CheckoutRequest): Promise<Answer> {
@@ -51,11 +48,12 @@ export async function chargeOnce(deps: Deps, request: AttemptRequest, asked: Ord
   const id = attemptId(request)
   const replay = deps.replays.get(id, digest)
   if (replay !== undefined) return replay
-  return deps.twins.join(id, digest, deps.config.idempotencyWaitMs, () => attempt(deps, request, asked, digest))
+  return deps.twins.join(id, digest, deps.config.idempotencyWaitMs, () =>
+    deps.admission.admit(request.tenantId, request.address, () => attempt(deps, request, asked, digest)),
+  )
 }
 
 async function attempt(deps: Deps, request: AttemptRequest, asked: OrderAsked, digest: RequestDigest): Promise<Answer> {
-  if (deps.twins.size >= attemptsAtOnceMax) refuseOverload()
   const startedMs = performance.now()
   const item = await claimItem(deps, request, asked, digest)
   for (;;) {

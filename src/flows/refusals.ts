@@ -47,9 +47,9 @@ export function refuseOffStep(code: string, amount: number, done: 'sold' | 'capt
 }
 
 /** Nothing is stored by this request, but an earlier one may have used the key. */
-export function refuseOverload(): never {
+export function refuseOverload(reason: string): never {
   throw new Problem('overloaded', {
-    detail: 'Too many checkouts are under way. Repeat the request with the same key.',
+    detail: `${reason} Repeat the request with the same key.`,
     members: { new_key_safe: false },
     retryAfterSeconds: 2,
   })

@@ -4,6 +4,7 @@ import { parseIdempotencyKey } from '../domain/idempotency-key.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Answer } from '../flows/answers.ts'
 import { callerOf } from './auth.ts'
+import { clientNetwork } from './client-network.ts'
 
 /** The request's idempotency key. Throws the `Problem` where there is none or it is malformed. */
 function keyOf(request: FastifyRequest): string {
@@ -28,12 +29,13 @@ export function traceOf(request: FastifyRequest): { traceparent?: string } {
 /** What asks for an attempt: whose it is, its key, and the request as it is digested, for which `path` is the one that
  * was called. Throws the `Problem` where there is no key or it is malformed. */
 export function attemptOf(request: FastifyRequest, path: string) {
-  const { tenantId, connectedAccount } = callerOf(request)
+  const { tenantId, connectedAccount, role } = callerOf(request)
   return {
     tenantId,
     connectedAccount,
     key: keyOf(request),
     requestId: request.id,
+    address: role === 'storefront' ? clientNetwork(request.ip) : null,
     ...traceOf(request),
     method: 'POST',
     path,
@@ -46,9 +48,9 @@ export function sendAnswer(
   answer: Answer,
   pathOf = (orderId: string) => `/v1/orders/${orderId}`,
 ): FastifyReply {
+  reply.request.orderId = answer.orderId
   reply
     .code(answer.status)
-  reply.request.orderId = answer.orderId
     .header(
       'content-type',
       answer.status >= 400 ? 'application/problem+json; charset=utf-8' : 'application/json; charset=utf-8',

@@ -87,6 +87,7 @@ describe('300 twins and 100 distinct checkouts at a slow provider, over a pool o
       CHECKOUT_BUDGET_MS: '45000',
       IDEMPOTENCY_WAIT_MS: '50000',
       IDEMPOTENCY_LEASE_SECONDS: '60',
+      ATTEMPTS_AT_ONCE_PER_TENANT: '1000',
     })
     const shop = scene.shop.at(service.url)
     expect((await shop.checkout(newKey())).status).toBe(201)
