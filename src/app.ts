@@ -49,6 +49,7 @@ export function buildApp(
     loggerInstance: deps.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit: bodyLimitBytes,
+    trustProxy: deps.config.trustedProxies,
     requestTimeout: arrivalMs,
     genReqId: () => `req_${randomUUID()}`,
     // However long it is, a route says what is wrong with it; Node takes no more than 16 KiB of URL and headers.
@@ -87,7 +88,9 @@ export function buildApp(
   })
   const idle = new IdleConnections(app.server)
   app.addHook('preClose', async () => idle.closeUntilClosed())
+  const tally = new Tally()
   app.addHook('onResponse', async (request, reply) => {
+    tally.count(request, reply)
     deps.metrics.request(
       {
         method: request.method,
@@ -132,11 +135,11 @@ export function buildApp(
 
   before(app)
   // In a scope, so that what `before` registers is there when they come.
-  app.register(async (scope) => addRoutes(scope as App, deps, lifecycle))
+  app.register(async (scope) => addRoutes(scope as App, deps, lifecycle, tally))
   return app
 }
 
-function addRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void {
+function addRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }, tally: Tally): void {
   const ring = new KeyRing(deps)
   healthRoutes(app, deps, lifecycle)
   contractRoutes(app)
@@ -148,7 +151,7 @@ function addRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void
   meterRoutes(app, deps, ring)
   runRoutes(app, deps, ring)
   customerRoutes(app, deps, ring)
-  adminRoutes(app, deps, ring)
+  adminRoutes(app, deps, ring, tally)
   app.register(async (storefront) => {
     await storefront.register(cors, fromBrowsers)
     catalogRoutes(storefront as App, deps, ring)
