@@ -28,7 +28,13 @@ export function findOrders(
   page: { limit: number; after: string | null },
   filter: OrderFilter = {},
 ): Promise<OrderInList[]> {
-  let query = db.selectFrom('orders').selectAll().select(statusSince).where('tenant_id', '=', tenantId)
+  let query = db.selectFrom('orders').selectAll().select(statusSince)
+  if (filter.email === undefined) query = query.where('tenant_id', '=', tenantId)
+  else {
+    // By the index of the person's orders: written so that no plan walks over all that the tenant has instead.
+    query = query.where(sql<boolean>`tenant_id || '' = ${tenantId} AND customer_id = (
+      SELECT c.customer_id FROM customers c WHERE c.tenant_id = ${tenantId} AND c.email = ${filter.email})`)
+  }
   // Written out, so that the partial index answers: what is settled outnumbers everything else.
   if (filter.flagged || filter.status === 'needs_reconcile' || filter.reason !== undefined) {
     query = query.where(sql<boolean>`(status = 'needs_reconcile' OR reconcile_reason IS NOT NULL)`)
@@ -42,10 +48,6 @@ export function findOrders(
       SELECT coalesce(r.order_id, a.object_id) FROM attempts a
       LEFT JOIN refunds r ON r.tenant_id = a.tenant_id AND r.refund_id = a.object_id
       WHERE a.tenant_id = ${tenantId} AND a.key = ${filter.key})`)
-  }
-  if (filter.email !== undefined) {
-    query = query.where(sql<boolean>`customer_id IN (
-      SELECT c.customer_id FROM customers c WHERE c.tenant_id = ${tenantId} AND c.email = ${filter.email})`)
   }
   if (page.after !== null) query = query.where('order_id', '<', page.after)
   return query

@@ -53,6 +53,12 @@ export async function createTenant(
   return numInsertedOrUpdatedRows === 1n
 }
 
+/** What the tenant is called; null where there is none. */
+export async function tenantName(db: Kysely<Tables>, tenantId: string): Promise<string | null> {
+  const row = await db.selectFrom('tenants').select('name').where('tenant_id', '=', tenantId).executeTakeFirst()
+  return row?.name ?? null
+}
+
 export async function tenantExists(db: Kysely<Tables>, tenantId: string): Promise<boolean> {
   const row = await db.selectFrom('tenants').select('tenant_id').where('tenant_id', '=', tenantId).executeTakeFirst()
   return row !== undefined

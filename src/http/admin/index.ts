@@ -2,14 +2,16 @@
 import type { Deps } from '../../deps.ts'
 import type { App } from '../app-type.ts'
 import { admit, type KeyRing } from '../auth.ts'
+import type { Tally } from '../tally.ts'
 import { auditRoutes } from './audit.ts'
 import { adminEventRoutes } from './events.ts'
+import { figureRoutes } from './figures.ts'
 import { adminJobRoutes } from './jobs.ts'
 import { adminNewsRoutes } from './news.ts'
 import { adminOrderRoutes } from './orders.ts'
 import { reportRoutes } from './reports.ts'
 
-export function adminRoutes(app: App, deps: Deps, ring: KeyRing): void {
+export function adminRoutes(app: App, deps: Deps, ring: KeyRing, tally: Tally): void {
   const operator = admit(ring, 'admin')
   for (const routes of [
     adminOrderRoutes,
@@ -21,4 +23,5 @@ export function adminRoutes(app: App, deps: Deps, ring: KeyRing): void {
   ]) {
     routes(app, deps, operator)
   }
+  figureRoutes(app, deps, operator, tally)
 }

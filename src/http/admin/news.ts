@@ -23,6 +23,7 @@ import { type Admission, FilterFlag, FilterText, operatorOf } from './operator.t
 const DeliveryQuery = closed({
   ...pageProperties,
   failed: Type.Optional(FilterFlag),
+  undelivered: Type.Optional(FilterFlag),
   event_id: Type.Optional(FilterText),
 })
 
@@ -74,10 +75,11 @@ export function adminNewsRoutes(app: App, deps: Deps, preParsing: Admission): vo
     '/v1/admin/deliveries',
     { preParsing, schema: { ...contract.listAllDeliveries, querystring: DeliveryQuery } },
     async (request) => {
-      const { failed, event_id: eventId } = request.query
+      const { failed, undelivered, event_id: eventId } = request.query
       const page = pageFrom(request.query)
       const deliveries = await listDeliveries(deps.db, callerOf(request).tenantId, page, {
         ...(failed === 'true' ? { failed: true } : {}),
+        ...(undelivered === 'true' ? { undelivered: true } : {}),
         ...(eventId === undefined ? {} : { eventId }),
       })
       return listPage(deliveries, page, deliveryView, (delivery) => delivery.delivery_id)

@@ -268,6 +268,7 @@ export const listAllDeliveries = operation({
   operationId: 'listDeliveriesForOperators',
   tag,
   summary: 'Deliveries to the merchant, newest first',
+  description: '`failed` shows every one that failed, `undelivered` of each event the latest, where that one failed.',
   answers: { 200: { description: 'A page of them.', body: DeliveryList, examples: { page: deliveries } } },
 })
 
