@@ -1,5 +1,5 @@
 /** Who calls: `Authorization: Bearer <api key>` decides tenant and role. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { FastifyRequest, preParsingHookHandler } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { Problem } from '../domain/problem.ts'
@@ -22,13 +22,12 @@ export class KeyRing {
   }
 
   owner(key: string): Promise<KeyOwner | null> {
-    const hash = createHash('sha256').update(key).digest()
-    const id = hash.toString('base64')
+    const id = hash('sha256', key, 'hex')
     const nowMs = performance.now()
     const remembered = this.#remembered.get(id)
     if (remembered !== undefined && remembered.untilMs > nowMs) return remembered.owner
     if (this.#remembered.size >= rememberedMax) this.#remembered.clear()
-    const owner = findKeyOwner(this.#deps.db, hash)
+    const owner = findKeyOwner(this.#deps.db, Buffer.from(id, 'hex'))
     this.#remembered.set(id, { owner, untilMs: nowMs + rememberedForMs })
     owner.catch(() => this.#remembered.delete(id))
     return owner
