@@ -42,7 +42,7 @@ interface MailFacts {
 /** Says nothing that can change between two sends of one email. */
 export function mailText(facts: MailFacts): MailText {
   const { subject, paragraphs } = says(facts)
-  const greeting = facts.name === null ? 'Hello,' : `Hello ${oneLine(facts.name)},`
+  const greeting = facts.name === null || !isPlainName(facts.name) ? 'Hello,' : `Hello ${facts.name.trim()},`
   return {
     subject: `${subject} (${oneLine(facts.shop)})`,
     text: [greeting, ...paragraphs, `Order: ${facts.order.order_id}`, oneLine(facts.shop)].join('\n\n').concat('\n'),
@@ -95,6 +95,12 @@ function lines({ order }: MailFacts, total: string): string {
     ({ quantity, name, amount }) => `${quantity} × ${oneLine(name)}: ${formatMinor(amount, order.currency)}`,
   )
   return [...each, `Total: ${total}`].join('\n')
+}
+
+/** Anybody may have an email sent to anybody, with a name of their choice: it is repeated only where it can be nothing but
+ * a name, and neither an address that mail programs turn into a link nor a message. */
+function isPlainName(name: string): boolean {
+  return /^(?!.*\.[\p{L}\p{M}]{2})[\p{L}\p{M}' ’.-]{1,60}$/u.test(name.trim())
 }
 
 /** Names come from others: a line break in one must not look like a line of ours. */

@@ -17,8 +17,12 @@ export function closed<Properties extends Parameters<typeof Type.Object>[0]>(pro
   return Type.Object(properties, { additionalProperties: false })
 }
 
+/** One mailbox in a domain of the internet: quoted local parts may hold line breaks and commas, and a bare host or an
+ * address in brackets is a machine of ours as likely as anybody's. */
+const Email = Type.String({ format: 'email', pattern: '^[^\\s"@]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)+$', maxLength: 254 })
+
 export const Customer = closed({
-  email: Type.String({ format: 'email', maxLength: 254 }),
+  email: Email,
   name: Type.Optional(ShortText),
 })
 export const PaymentMethod = Type.String({

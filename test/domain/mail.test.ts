@@ -36,7 +36,7 @@ describe('the text of an email', () => {
     expect(mailText({ ...facts, kind: 'paid' })).toEqual({
       subject: 'Your order is paid (Souk X-Spam: no)',
       text: [
-        'Hello Ada Bcc: eve@example.com,',
+        'Hello,',
         '',
         'Thank you for your order. Your payment of 12.340 KWD has been received.',
         '',
@@ -49,6 +49,33 @@ describe('the text of an email', () => {
         '',
       ].join('\n'),
     })
+  })
+
+  it.each(['Ada', 'Ada Lovelace', ' J. R. R. Tolkien ', 'Seán O’Casey', 'Anne-Marie', '山田太郎', "D'Angelo", 'ā́na'])(
+    'greets %s',
+    (name) => {
+      expect(mailText({ ...facts, kind: 'paid', name }).text).toMatch(`Hello ${name.trim()},\n`)
+    },
+  )
+
+  it.each([
+    'http://evil.example',
+    'evil.example',
+    'www.evil.example now',
+    'Ada, your parcel waits: evil.example/x',
+    'win 1000 EUR',
+    'call 0900123456',
+    'eve@example.com',
+    '<b>Ada</b>',
+    'Ada\u202emoc.live',
+    'Ada\u2028Bcc: eve',
+    '=?utf-8?q?x?=',
+    'very long '.repeat(10),
+    '   ',
+  ])('repeats nothing like %j, which somebody else may have given', (name) => {
+    const { subject, text } = mailText({ ...facts, kind: 'paid', name })
+    expect(text).toMatch(/^Hello,\n/)
+    if (name.trim() !== '') expect(subject + text).not.toContain(name)
   })
 
   it.each(['authorized', 'paid', 'payment_failed', 'canceled', 'refunded'] as const)(

@@ -51,6 +51,19 @@ const refusedBodies: [what: string, body: unknown, says: RegExp][] = [
     cart({ customer: { email: 'ada@example.com\nbcc:all@example.com' } }),
     /customer\/email/,
   ],
+  ...[
+    '"a,\r\n b"@example.com',
+    '"a b"@example.com',
+    'root@localhost',
+    'a@[127.0.0.1]',
+    'a@b',
+    '<a@b.de>',
+    'a@b.de,c@d.de',
+  ].map((email): [string, unknown, RegExp] => [
+    `an email like ${JSON.stringify(email)}`,
+    cart({ customer: { email } }),
+    /customer\/email/,
+  ]),
   ['an email of 255 characters', cart({ customer: { email: `${'a'.repeat(243)}@example.com` } }), /customer\/email/],
   ['a name that is null', cart({ customer: { email: 'ada@example.com', name: null } }), /customer\/name/],
   [
