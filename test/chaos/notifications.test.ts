@@ -212,6 +212,7 @@ beforeAll(async () => {
         },
         async provoke() {
           await deliver(scene.service.url, await newsOf(orders.at(-1) as Placed, how.type))
+          return undefined
         },
       })),
       // What it tells to customers and merchants of the others.

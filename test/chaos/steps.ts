@@ -53,6 +53,11 @@ export const killedAt: Record<string, readonly string[]> = {
     ...['refund.deciding_succeeded', 'refund.decided_succeeded', 'refund.deciding_failed', 'refund.decided_failed'],
     ...['settle.deciding_paid', 'settle.decided_paid', 'late_money.unbooked', 'jobs.failed'],
   ],
+  'chaos/operator.test.ts': [
+    ...['operator.begun', 'decision.asked', 'decision.close_requested', 'decision.giving_back', 'operator.acted'],
+    ...['settle.deciding_paid', 'settle.decided_paid', 'settle.deciding_canceled', 'settle.decided_canceled'],
+    ...['recovery.asked', 'recovery.closed', 'events.replayed'],
+  ],
 }
 
 /** A test that fails where no process of the file has died at one of its steps. Its tests before must have run. */

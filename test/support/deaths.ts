@@ -1,5 +1,6 @@
 /** Requests and jobs that die with their process, and the process that takes over from it. */
 import { sql } from 'kysely'
+import type { Reply } from './client.ts'
 import type { Scene } from './scene.ts'
 import { type ServiceProcess, startServiceProcess } from './service-process.ts'
 import { until } from './until.ts'
@@ -8,8 +9,8 @@ export interface Doomed {
   point: string
   /** With processes that live. */
   before?(): Promise<unknown>
-  /** Has the process come to the point. What it answers is never heard where the point is before its answer. */
-  provoke(victim: ServiceProcess): Promise<unknown>
+  /** Has the process come to the point, by a request that it never answers or in any other way. */
+  provoke(victim: ServiceProcess): Promise<Reply | undefined>
 }
 
 /** One process gets all of it, each stops at its point, and then it dies by SIGKILL. `beforeDeath`: what else it has
@@ -23,10 +24,15 @@ export async function strandAndKill(
   for (const { point, before, provoke } of doomed) {
     await before?.()
     await victim.arm({ [point]: { do: 'pause' } })
-    provoke(victim).catch(() => {})
+    const answer = provoke(victim)
+    const passed = answer.then((reply) => {
+      if (reply) throw new Error(`answered without ${point}: ${reply.status} ${reply.text}`)
+    })
+    passed.catch(() => {})
     const times = (passes.get(point) ?? 0) + 1
     passes.set(point, times)
-    await victim.reached(point, times)
+    const reached = victim.reached(point, times)
+    await Promise.race([reached, passed.then(() => reached)])
   }
   await beforeDeath?.()
   await victim.kill()

@@ -7,7 +7,7 @@ import { Gate } from '../../src/runtime/gate.ts'
 import type { Tables } from '../../src/store/tables.ts'
 import type { BookedPayment } from './books.ts'
 import { type Client, cart, type Reply } from './client.ts'
-import { providerCall } from './notifications.ts'
+import { payAtProvider } from './notifications.ts'
 import { newKey, type Scene } from './scene.ts'
 
 export interface Placed {
@@ -27,31 +27,12 @@ export async function place(scene: Scene, overrides: Record<string, unknown> = {
 
 /** An order that its customer has given up, and money that arrives for it at the provider, with a payment of its own. */
 export async function paidAfterCancel(scene: Scene, overrides: Record<string, unknown> = {}): Promise<Placed> {
+  const { payment_method: paymentMethod, ...order } = overrides
   const key = newKey()
-  const { json } = await scene.shop.checkout(
-    key,
-    cart({ ...overrides, payment_method: 'pm_card_threeDSecure2Required' }),
-  )
+  const { json } = await scene.shop.checkout(key, cart({ ...order, payment_method: 'pm_card_threeDSecure2Required' }))
   expect((await scene.shop.post(`/v1/checkouts/${key}/cancel`)).json.status).toBe('canceled')
-  const payment = await providerCall(
-    scene,
-    'POST',
-    'payment_intents',
-    {
-      amount: String(json.total),
-      currency: 'eur',
-      confirm: 'true',
-      payment_method: 'pm_card_visa',
-      'payment_method_types[]': 'card',
-      'metadata[tenant]': 'ten_demo',
-      'metadata[order]': json.id,
-      'metadata[key]': key,
-      ...(typeof overrides.payment_method === 'string' ? { payment_method: overrides.payment_method } : {}),
-    },
-    // The last version that takes a list of payment method types.
-    { 'stripe-version': scene.service.deps.provider.versions.api },
-  )
-  return { id: json.id, key, intent: payment.id as string }
+  const intent = await payAtProvider(scene, { id: json.id, key }, json.total, paymentMethod as string | undefined)
+  return { id: json.id, key, intent }
 }
 
 export function refund(

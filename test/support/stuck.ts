@@ -1,10 +1,9 @@
 /** Orders that need a person, and how they came to that. */
 import { expect } from 'vitest'
-import { newRunId } from '../../src/runtime/run-id.ts'
 import { recoverOrders } from '../../src/workers/recover-orders.ts'
 import { makeDue, orderOf } from './aging.ts'
 import { cart } from './client.ts'
-import { providerCall } from './notifications.ts'
+import { payAtProvider } from './notifications.ts'
 import { newKey, type Scene } from './scene.ts'
 
 export interface Stuck {
@@ -48,29 +47,12 @@ export async function mismatched(
   overrides: Record<string, unknown> = {},
 ): Promise<Stuck & { intent: string }> {
   const stuck = await neverArrived(scene, overrides)
-  const order = await orderOf(scene.db, stuck.key)
-  const { id } = await providerCall(
-    scene,
-    'POST',
-    'payment_intents',
-    {
-      amount: String(amount),
-      currency: 'eur',
-      confirm: 'true',
-      payment_method: 'pm_card_visa',
-      'payment_method_types[]': 'card',
-      'metadata[tenant]': order.tenant_id,
-      'metadata[order]': order.order_id,
-      'metadata[key]': order.attempt_key,
-    },
-    // The last version that takes a list of payment method types.
-    { 'stripe-version': order.api_version, 'idempotency-key': newRunId() },
-  )
+  const intent = await payAtProvider(scene, stuck, amount)
   await makeDue(scene.db, stuck.key)
   await recoverOrders(scene.service.deps)
   expect(await orderOf(scene.db, stuck.key)).toMatchObject({
     status: 'needs_reconcile',
     reconcile_reason: 'amount_mismatch',
   })
-  return { ...stuck, intent: id as string }
+  return { ...stuck, intent }
 }
