@@ -39,6 +39,10 @@ const bodyLimitBytes = 64 * 1024
  * that never ends would hold a connection, and the end of the process, for ever. */
 const arrivalMs = 30_000
 
+/** No cache between here and the caller, nor a browser's, keeps what is about an order or is told to one key alone; pages say
+ * otherwise of themselves. https://cheatsheetseries.owasp.org/cheatsheets/REST_Security_Cheat_Sheet.html */
+const onEveryAnswer = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+
 /** `before` is given the app before it has any route. */
 export function buildApp(
   deps: Deps,
@@ -60,7 +64,7 @@ export function buildApp(
     exposeHeadRoutes: true,
     // A path that cannot be decoded has no route, and bytes that are no HTTP have no request.
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id)
+      reply.headers({ ...onEveryAnswer, 'x-request-id': request.id })
       const { code, options, message } = problemFor(error, request)
       const members = { ...options.members, ...unknownAttempt(request.url) }
       return sendProblem(reply, new Problem(code, { ...options, detail: message, members }))
@@ -78,7 +82,7 @@ export function buildApp(
   app.decorateRequest('caller', null)
   app.decorateRequest('problemCode', null)
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id)
+    reply.headers({ ...onEveryAnswer, 'x-request-id': request.id })
     // No id, cursor or filter has one, and Postgres takes none in a text.
     if (request.url.includes('%00')) throw invalidRequest('The URL must not contain a NUL character.')
   })
