@@ -12,6 +12,7 @@ import { AttemptWatch } from './flows/attempt-watch.ts'
 import { groupedClaims, groupedSettles } from './flows/grouping.ts'
 import { ReplayCache } from './flows/replay-cache.ts'
 import { Twins } from './flows/twins.ts'
+import { buildOperationsApp } from './http/operations.ts'
 import type { PaymentProvider } from './provider/port.ts'
 import { createStandIn } from './provider/stand-in.ts'
 import { createStripeProvider } from './provider/stripe.ts'
@@ -39,6 +40,8 @@ import { sweep } from './workers/sweep.ts'
 export interface Service {
   /** Where the API listens; undefined without the role. */
   url: string | undefined
+  /** Where `METRICS_PORT` listens; undefined without it. */
+  operationsUrl: string | undefined
   deps: Deps
   config: Config
   /** Drains: what is under way ends, nothing new begins. */
@@ -79,14 +82,21 @@ async function start(
   log: Logger,
   stops: (() => Promise<void>)[],
   otherProvider: PaymentProvider | undefined,
-): Promise<{ url: string | undefined; deps: Deps }> {
+): Promise<Pick<Service, 'url' | 'operationsUrl' | 'deps'>> {
   const databaseUrl = config.databaseUrl ?? (await embedded(config, log, stops))
   await migrate(databaseUrl, migrations, log)
   const deps = await openDeps(config, log, databaseUrl, stops, otherProvider)
   if (config.demo) await seedDemo(deps.db)
+  const lifecycle = { draining: false }
+  const operationsUrl =
+    config.metricsPort === undefined ? undefined : await listenForOperations(deps, config.metricsPort, lifecycle, stops)
   if (config.roles.worker) stops.push(startWorkers(deps))
-  const url = config.roles.api ? await listen(deps, stops) : undefined
-  return { url, deps }
+  const url = config.roles.api ? await listen(deps, lifecycle, stops) : undefined
+  // Before anything else is stopped, those who send requests here must learn of it.
+  stops.push(async () => {
+    lifecycle.draining = true
+  })
+  return { url, operationsUrl, deps }
 }
 
 /** What flows and doors work with, on a database that is migrated. `stops` gets what has to be closed. */
@@ -97,6 +107,7 @@ export async function openDeps(
   stops: (() => Promise<void>)[],
   otherProvider?: PaymentProvider,
 ): Promise<Deps> {
+  const metrics = new Metrics()
   const tracing = config.tracing === undefined ? untraced : await startTracing(config.tracing, log)
   stops.push(() => tracing.stop())
   const pool = createPool(databaseUrl, {
@@ -107,9 +118,23 @@ export async function openDeps(
   stops.push(() => pool.end())
   const db = createDatabase<Tables>(pool)
 
+  const twins = new Twins(() => metrics.waited('twin'))
+  metrics.show({
+    name: 'checkout_attempts_under_way',
+    help: 'Attempts that this process works on.',
+    label: 'state',
+    read: () => ({ running: twins.size }),
+  })
+  metrics.show({
+    name: 'checkout_database_connections',
+    help: 'Connections of this process, and who waits for one.',
+    label: 'state',
+    read: () => ({ busy: pool.totalCount - pool.idleCount, free: pool.idleCount, queued: pool.waitingCount }),
+  })
+
   const { provider, standIn } =
     otherProvider === undefined
-      ? await stripeProvider(config, log, stops)
+      ? await stripeProvider(config, log, metrics, stops)
       : { provider: otherProvider, standIn: undefined }
 
   return {
@@ -121,15 +146,15 @@ export async function openDeps(
     standIn,
     notifications: stripeNotifications((config.stripe ?? config.simulator).webhookSecrets),
     digests: new DigestSecrets(await digestSecrets(config)),
-    claim: groupedClaims(pool, config, tracing),
-    settle: groupedSettles(pool, tracing),
+    claim: groupedClaims(pool, config, { metrics, tracing }),
+    settle: groupedSettles(pool, { metrics, tracing }),
     admission: new Admission(config.attemptsAtOnce),
-    twins: new Twins(),
+    twins,
     replays: new ReplayCache({ ageMaxMs: config.replayCacheMs, retentionMs: config.retentionMs }),
-    watch: new AttemptWatch(pool, log),
+    watch: new AttemptWatch(pool, log, () => metrics.waited('other_process')),
     // Well below the provider's own limit (Stripe: 25 a second in test mode, 100 in live mode).
     gate: new Gate({ perSecond: 20, customersMax: 20, patienceMs: 2000 }),
-    metrics: new Metrics(),
+    metrics,
     tracing,
     mailer: config.mail && createMailer(config.mail.smtpUrl, config.mail.from),
   }
@@ -139,25 +164,27 @@ export async function openDeps(
 async function stripeProvider(
   config: Config,
   log: Logger,
+  metrics: Metrics,
   stops: (() => Promise<void>)[],
 ): Promise<Pick<Deps, 'provider' | 'standIn'>> {
   const stripe = config.stripe ?? (await simulator(config, log, stops))
   const provider = createStripeProvider({
     secretKey: stripe.secretKey,
     apiBase: stripe.apiBase ?? 'https://api.stripe.com',
-    onAlert: (reason) => log.error({ reason }, 'the payment provider refuses our credentials'),
+    onAlert: (reason) => {
+      metrics.providerAlert(reason)
+      log.error({ reason }, 'the payment provider refuses our credentials')
+    },
   })
   stops.push(async () => provider.close())
   const simulatorUrl = config.demo && config.stripe === undefined ? stripe.apiBase : undefined
   return { provider, standIn: simulatorUrl === undefined ? undefined : createStandIn(simulatorUrl) }
 }
 
-async function listen(deps: Deps, stops: (() => Promise<void>)[]): Promise<string> {
-  const lifecycle = { draining: false }
+async function listen(deps: Deps, lifecycle: { draining: boolean }, stops: (() => Promise<void>)[]): Promise<string> {
   const app = buildApp(deps, lifecycle)
   const url = await app.listen({ port: deps.config.port, host: deps.config.host })
   stops.push(async () => {
-    lifecycle.draining = true
     await app.close()
     // Clients may have gone while their attempts were under way.
     await deps.twins.drained()
@@ -165,15 +192,40 @@ async function listen(deps: Deps, stops: (() => Promise<void>)[]): Promise<strin
   return url
 }
 
+/** Stays open while the rest drains, so that this can be watched. */
+async function listenForOperations(
+  deps: Deps,
+  port: number,
+  lifecycle: { draining: boolean },
+  stops: (() => Promise<void>)[],
+): Promise<string> {
+  const app = buildOperationsApp(deps, lifecycle)
+  const url = await app.listen({ port, host: deps.config.host })
+  stops.push(() => app.close())
+  return url
+}
+
 function startWorkers(deps: Deps): () => Promise<void> {
   const stopping = new AbortController()
+  const { log, metrics } = deps
+  const work = (name: string, pauseMs: number, runOnce: () => Promise<number>): Loop =>
+    startLoop(name, pauseMs, log, async () => {
+      let failed = true
+      try {
+        const found = await runOnce()
+        failed = false
+        return found
+      } finally {
+        metrics.workerRun(name, failed)
+      }
+    })
   const loops: Loop[] = [
-    startLoop('run-jobs', deps.config.workerPollMs, deps.log, () => runJobs(deps, stopping.signal)),
-    startLoop('recover-orders', deps.config.recoveryIntervalMs, deps.log, () => recoverOrders(deps)),
-    startLoop('settle-refunds', deps.config.recoveryIntervalMs, deps.log, () => settleRefunds(deps)),
-    startLoop('end-holds', deps.config.recoveryIntervalMs, deps.log, () => endHolds(deps)),
-    startLoop('sweep', deps.config.sweepIntervalMs, deps.log, () => sweep(deps)),
-    startLoop('expire-runs', deps.config.recoveryIntervalMs, deps.log, () => expireRuns(deps)),
+    work('run-jobs', deps.config.workerPollMs, () => runJobs(deps, stopping.signal)),
+    work('recover-orders', deps.config.recoveryIntervalMs, () => recoverOrders(deps)),
+    work('settle-refunds', deps.config.recoveryIntervalMs, () => settleRefunds(deps)),
+    work('end-holds', deps.config.recoveryIntervalMs, () => endHolds(deps)),
+    work('sweep', deps.config.sweepIntervalMs, () => sweep(deps)),
+    work('expire-runs', deps.config.recoveryIntervalMs, () => expireRuns(deps)),
   ]
   return async () => {
     stopping.abort()

@@ -19,15 +19,19 @@ interface Waiter {
 export class AttemptWatch {
   readonly #pool: DatabasePool
   readonly #log: Logger
+  readonly #onWait: () => void
   readonly #waiting = new Map<string, Set<Waiter>>()
 
-  constructor(pool: DatabasePool, log: Logger) {
+  /** `onWait` is told of each that waits. */
+  constructor(pool: DatabasePool, log: Logger, onWait: () => void = () => {}) {
     this.#pool = pool
     this.#log = log
+    this.#onWait = onWait
   }
 
   /** Resolves when the attempt no longer runs under that lease, or after `waitMs`. */
   async ended(tenantId: string, key: string, leaseToken: string, waitMs: number): Promise<void> {
+    this.#onWait()
     let waiters = this.#waiting.get(tenantId)
     const isFirst = waiters === undefined
     if (waiters === undefined) {

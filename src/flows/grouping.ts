@@ -2,10 +2,16 @@
 import type { Config } from '../config.ts'
 import { createBatcher } from '../runtime/batcher.ts'
 import { type DatabasePool, isDatabaseUnavailable, isRetryableTransaction } from '../runtime/database.ts'
+import type { Metrics } from '../runtime/metrics.ts'
 import { retrying } from '../runtime/retrying.ts'
 import type { Tracing } from '../runtime/tracing.ts'
 import { type Claim, type ClaimItem, claimAttempts } from '../store/attempts.ts'
 import { type Settled, type Settlement, settleOrders } from '../store/orders.ts'
+
+interface Watchers {
+  metrics: Metrics
+  tracing: Tracing
+}
 
 /** Larger groups save little more and make everyone in them wait longer. */
 const maxGroup = 64
@@ -16,7 +22,7 @@ const maxInFlight = 1
 export function groupedClaims(
   pool: DatabasePool,
   config: Config,
-  tracing: Tracing,
+  { metrics, tracing }: Watchers,
 ): (item: ClaimItem) => Promise<Claim> {
   const limits = { leaseMs: config.leaseMs, expiryMs: config.orderExpiryMs }
   const runLimits = { leaseMs: config.leaseMs, expiryMs: config.runExpiryMs }
@@ -29,6 +35,7 @@ export function groupedClaims(
     run: (lane, items) =>
       retrying(() => claimAttempts(pool, tenantOf(lane), items, lane.startsWith('run ') ? runLimits : limits)),
     failsAll,
+    onGroup: (size) => metrics.group('claim', size),
   })
   return tracing.around('claim', claim, (item, { kind }) => ({
     'checkout.tenant_id': item.tenantId,
@@ -37,7 +44,10 @@ export function groupedClaims(
   }))
 }
 
-export function groupedSettles(pool: DatabasePool, tracing: Tracing): (item: Settlement) => Promise<Settled> {
+export function groupedSettles(
+  pool: DatabasePool,
+  { metrics, tracing }: Watchers,
+): (item: Settlement) => Promise<Settled> {
   const settle = createBatcher<Settlement, Settled>({
     maxGroup,
     maxInFlight,
@@ -45,6 +55,7 @@ export function groupedSettles(pool: DatabasePool, tracing: Tracing): (item: Set
     identitiesOf: (item) => [item.orderId],
     run: (tenantId, items) => retrying(() => settleOrders(pool, tenantId, items)),
     failsAll,
+    onGroup: (size) => metrics.group('settle', size),
   })
   return tracing.around('settle', settle, (item, { applied }) => ({
     'checkout.tenant_id': item.tenantId,

@@ -8,6 +8,12 @@ import type { Answer } from './answers.ts'
 
 export class Twins {
   readonly #running = new Map<string, Promise<Answer>>()
+  readonly #onWait: () => void
+
+  /** `onWait` is told of each that waits for its twin. */
+  constructor(onWait: () => void = () => {}) {
+    this.#onWait = onWait
+  }
 
   /** Attempts under way, for draining. */
   get size(): number {
@@ -28,6 +34,7 @@ export class Twins {
         this.#running.delete(id)
       }
     }
+    this.#onWait()
     return replayOf(await withTimeout(twin.catch(rethrowReplayed), waitMs))
   }
 

@@ -1,8 +1,12 @@
 /** For those who run it: alive, and ready for requests. */
 import type { Deps } from '../deps.ts'
+import type { Figure } from '../runtime/metrics.ts'
 import { readFigures } from '../store/figures.ts'
 import type { App } from './app-type.ts'
 import * as contract from './contract/service.ts'
+
+/** Whoever asks more often gets the same figures, so that asking cannot cost the database more, ms. */
+const figuresMs = 1000
 
 export function healthRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void {
   // Alive says nothing of the database: restarting the process would not bring that back.
@@ -19,8 +23,16 @@ export function healthRoutes(app: App, deps: Deps, lifecycle: { draining: boolea
   })
 
   app.get('/metrics', { schema: { ...contract.metrics } }, async (_request, reply) => {
-    // What is counted here is shown even while the database is away: that is when it is needed most.
-    const figures = await readFigures(deps.pool).catch(() => [])
-    return reply.header('content-type', deps.metrics.contentType).send(await deps.metrics.text(figures))
+    return reply.header('content-type', deps.metrics.contentType).send(await deps.metrics.text(await figures()))
   })
+
+  let read: { figures: Promise<Figure[] | null>; untilMs: number } | undefined
+  function figures(): Promise<Figure[] | null> {
+    const nowMs = performance.now()
+    // What is counted here is shown even while the database is away: that is when it is needed most.
+    if (read === undefined || read.untilMs < nowMs) {
+      read = { figures: readFigures(deps.pool).catch(() => null), untilMs: nowMs + figuresMs }
+    }
+    return read.figures
+  }
 }

@@ -13,7 +13,7 @@ import { invalidRequest } from './problems.ts'
 const bodyLimitBytes = 1024 * 1024
 
 export function webhookRoutes(app: App, deps: Deps): void {
-  const { notifications } = deps
+  const { notifications, metrics } = deps
 
   // In a scope of its own: the signature is over the bytes as they came, whatever their type, while JSON stays JSON elsewhere.
   app.register(async (scope) => {
@@ -27,7 +27,9 @@ export function webhookRoutes(app: App, deps: Deps): void {
         const signature = request.headers[notifications.signatureHeader]
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
         const event = read(body, typeof signature === 'string' ? signature : undefined)
-        const isNew = await acceptEvent(deps.db, notifications.provider, event, isUsed(event.type))
+        const wanted = isUsed(event.type)
+        const isNew = await acceptEvent(deps.db, notifications.provider, event, wanted)
+        metrics.notification(isNew ? (wanted ? 'accepted' : 'ignored') : 'duplicate')
         await checkpoint('events.accepted')
         request.log.info({ event: event.id, type: event.type, duplicate: !isNew }, 'notification')
         return { received: true }
@@ -42,12 +44,16 @@ export function webhookRoutes(app: App, deps: Deps): void {
       return event
     } catch (error) {
       if (error instanceof WebhookSignatureInvalid) {
+        metrics.notification('signature_invalid')
         deps.log.warn({ reason: `signature_${error.fault}` }, 'a notification was refused')
         throw new Problem('webhook_signature_invalid', {
           detail: 'The signature is missing, or none of our secrets has made it over these bytes lately.',
         })
       }
-      if (error instanceof WebhookUnreadable) throw invalidRequest('The body is no event.')
+      if (error instanceof WebhookUnreadable) {
+        metrics.notification('unreadable')
+        throw invalidRequest('The body is no event.')
+      }
       throw error
     }
   }

@@ -14,6 +14,8 @@ interface BatcherOptions<Item, Result> {
   run(lane: string, items: readonly Item[]): Promise<Result[]>
   /** Whether a group's failure says something of all of its items; otherwise they are run one by one. */
   failsAll(error: unknown): boolean
+  /** Told of each group that is run together. */
+  onGroup?(size: number): void
 }
 
 interface Waiting<Item, Result> {
@@ -64,6 +66,7 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
     while (state.inFlight < options.maxInFlight && state.waiting.length > 0) {
       const group = takeGroup(state.waiting)
       state.inFlight += 1
+      options.onGroup?.(group.length)
       void runGroup(lane, group).finally(() => {
         state.inFlight -= 1
         if (state.inFlight === 0 && state.waiting.length === 0) lanes.delete(lane)

@@ -1,10 +1,20 @@
 /** Counts and durations for Prometheus. A registry per service, so that several can run in one process. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
+/** What is read for a scrape. */
 export interface Figure {
   name: string
   help: string
-  values: { labels: Record<string, string>; value: number }[]
+  label: string
+  values: { of: string; value: number }[]
+}
+
+/** A state of this process, looked at when it is asked for. */
+export interface LiveGauge {
+  name: string
+  help: string
+  label: string
+  read(): Record<string, number>
 }
 
 export class Metrics {
@@ -41,7 +51,49 @@ export class Metrics {
     labelNames: ['to', 'cause', 'applied'],
     registers: [this.#registry],
   })
-  readonly #gauges = new Map<string, Gauge>()
+  readonly #providerAlerts = new Counter({
+    name: 'checkout_provider_alerts_total',
+    help: 'Calls that the provider refused for a reason which only people can mend, such as a key that is no longer valid.',
+    labelNames: ['reason'],
+    registers: [this.#registry],
+  })
+  readonly #waits = new Counter({
+    name: 'checkout_waits_total',
+    help: 'Requests that waited for another with their key: in this process, or for one that another process runs.',
+    labelNames: ['for'],
+    registers: [this.#registry],
+  })
+  readonly #notifications = new Counter({
+    name: 'checkout_notifications_total',
+    help: "The provider's notifications, by what was done with them on receipt.",
+    labelNames: ['result'],
+    registers: [this.#registry],
+  })
+  readonly #groupSizes = new Histogram({
+    name: 'checkout_group_size',
+    help: 'How many claims or settles shared a statement and a commit.',
+    labelNames: ['step'],
+    buckets: [1, 2, 4, 8, 16, 32],
+    registers: [this.#registry],
+  })
+  readonly #jobRuns = new Counter({
+    name: 'checkout_job_runs_total',
+    help: 'Runs of jobs by how they ended.',
+    labelNames: ['topic', 'result'],
+    registers: [this.#registry],
+  })
+  readonly #workerRuns = new Counter({
+    name: 'checkout_worker_runs_total',
+    help: 'Looks of the workers for something to do.',
+    labelNames: ['worker', 'failed'],
+    registers: [this.#registry],
+  })
+  readonly #databaseUp = new Gauge({
+    name: 'checkout_database_up',
+    help: 'Whether the database answered this scrape; what is read from it is missing otherwise.',
+    registers: [this.#registry],
+  })
+  readonly #figures = new Map<string, Gauge>()
 
   constructor() {
     collectDefaultMetrics({ register: this.#registry })
@@ -65,18 +117,53 @@ export class Metrics {
     this.#settlements.inc({ to, cause, applied: String(applied) })
   }
 
-  /** The Prometheus text, with figures that are read for this scrape. */
-  async text(figures: readonly Figure[]): Promise<string> {
-    for (const { name, help, values } of figures) {
-      let gauge = this.#gauges.get(name)
-      if (gauge === undefined) {
-        const labelNames = Object.keys(values[0]?.labels ?? {})
-        if (values.length === 0) continue
-        gauge = new Gauge({ name, help, labelNames, registers: [this.#registry] })
-        this.#gauges.set(name, gauge)
-      }
-      gauge.reset()
-      for (const { labels, value } of values) gauge.set(labels, value)
+  providerAlert(reason: string): void {
+    this.#providerAlerts.inc({ reason })
+  }
+
+  waited(whom: 'twin' | 'other_process'): void {
+    this.#waits.inc({ for: whom })
+  }
+
+  notification(result: 'accepted' | 'ignored' | 'duplicate' | 'signature_invalid' | 'unreadable'): void {
+    this.#notifications.inc({ result })
+  }
+
+  group(step: 'claim' | 'settle', size: number): void {
+    this.#groupSizes.observe({ step }, size)
+  }
+
+  jobRun(topic: string, result: 'done' | 'later' | 'failed' | 'dead' | 'lease_lost', count = 1): void {
+    this.#jobRuns.inc({ topic, result }, count)
+  }
+
+  workerRun(worker: string, failed: boolean): void {
+    this.#workerRuns.inc({ worker, failed: String(failed) })
+  }
+
+  /** Shows a state of this process from now on. */
+  show({ name, help, label, read }: LiveGauge): void {
+    new Gauge({
+      name,
+      help,
+      labelNames: [label],
+      registers: [this.#registry],
+      collect() {
+        for (const [of, value] of Object.entries(read())) this.set({ [label]: of }, value)
+      },
+    })
+  }
+
+  /** The Prometheus text, with figures that were read for this scrape; null where they could not be read. */
+  async text(figures: readonly Figure[] | null): Promise<string> {
+    this.#databaseUp.set(figures === null ? 0 : 1)
+    // What is not known now must not look as if it were.
+    for (const gauge of this.#figures.values()) gauge.reset()
+    for (const { name, help, label, values } of figures ?? []) {
+      const gauge =
+        this.#figures.get(name) ?? new Gauge({ name, help, labelNames: [label], registers: [this.#registry] })
+      this.#figures.set(name, gauge)
+      for (const { of, value } of values) gauge.set({ [label]: of }, value)
     }
     return this.#registry.metrics()
   }

@@ -50,6 +50,7 @@ async function runGroup(deps: Deps, topic: Topic, jobs: readonly TakenJob[]): Pr
   try {
     await topic.runGroup(deps, { tenantId, jobs: traced, finish: (tx) => finishJobs(tx, jobs) })
     end(false)
+    deps.metrics.jobRun(jobs[0]?.topic ?? '', 'done', jobs.length)
     return true
   } catch (error) {
     end(true)
@@ -86,6 +87,7 @@ async function runSpanned(deps: Deps, topic: Topic, job: TakenJob, startedMs: nu
   const log = deps.log.child({ tenant_id: job.tenantId, topic: job.topic, job: job.businessId })
   try {
     const held = await endOf(deps, topic, job, startedMs, log, span)
+    if (!held) deps.metrics.jobRun(job.topic, 'lease_lost')
     if (!held) log.info('a job was ended after its lease was lost; nothing was changed')
   } catch (error) {
     log.error({ err: error }, 'a job could not be ended; it comes back when its lease ends')
@@ -104,6 +106,7 @@ async function endOf(
   try {
     const end = await spanning(span, () => handle(deps, topic, job, startedMs))
     await checkpoint('jobs.handled')
+    deps.metrics.jobRun(job.topic, typeof end === 'object' ? 'later' : 'done')
     if (end === 'finished') return true
     if (end === 'done') return await finishJob(deps.db, job)
     return await postponeJob(deps.db, job, { inMs: end.inMs, reason: end.later, counts: false })
@@ -113,6 +116,7 @@ async function endOf(
     const pauseMs = error instanceof JobFailure && error.isFinal ? null : topic.pauseMs(job.attempts)
     await checkpoint('jobs.failed')
     const facts = { reason, attempts: job.attempts, ...(error instanceof JobFailure ? {} : { err: error }) }
+    deps.metrics.jobRun(job.topic, pauseMs === null ? 'dead' : 'failed')
     if (pauseMs === null) {
       log.error(facts, 'a job failed for good; a person has to decide')
       return giveUp(deps, topic, job, reason)
