@@ -37,6 +37,21 @@ export async function requestErasure(
     .executeTakeFirstOrThrow()
 }
 
+/**
+ * A text that may be about a person is being written of one of their orders: if they wished to be forgotten, that has to be
+ * done anew, as soon as the order has ended. In the transaction that writes it, so that no erasure is complete without it.
+ */
+export async function reopenErasure(tx: Transaction<Tables>, tenantId: string, orderId: string): Promise<void> {
+  await tx
+    .updateTable('erasures')
+    .set({ completed_at: null, looks: 0, next_look_at: sql`clock_timestamp()` })
+    .where('tenant_id', '=', tenantId)
+    .where('customer_id', '=', ({ selectFrom }) =>
+      selectFrom('orders').select('customer_id').where('tenant_id', '=', tenantId).where('order_id', '=', orderId),
+    )
+    .execute()
+}
+
 /** Wishes that are due to be looked at, each claimed by moving its next look on: from `firstMs`, doubling to an hour. */
 export async function claimDueErasures(
   pool: pg.Pool,

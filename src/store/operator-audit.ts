@@ -1,6 +1,8 @@
 /** The audit log: who did what to what, when, why, and what came of it. */
 import { type Kysely, sql } from 'kysely'
 import { newId } from '../domain/ids.ts'
+import { transaction } from '../runtime/database.ts'
+import { reopenErasure } from './erasures.ts'
 import type { Tables } from './tables.ts'
 
 /** Who acts: the label of an API key and the beginning of its hash, or the command line. */
@@ -59,25 +61,26 @@ async function insert(
   { action, target, reason, outcome }: { action: string; target: AuditTarget; reason?: string; outcome: string },
   endedAt: ReturnType<typeof sql<Date>> | null,
 ): Promise<string> {
-  const entryId = newId('aud')
-  await db
-    .insertInto('audit_entries')
-    .values({
-      tenant_id: by.tenantId,
-      entry_id: entryId,
-      actor: by.actor,
-      key_id: by.keyId,
-      request_id: by.requestId,
-      action,
-      target_type: target.type,
-      target_id: target.id,
-      order_id: target.orderId ?? null,
-      reason: reason ?? null,
-      outcome,
-      ended_at: endedAt,
-    })
-    .execute()
-  return entryId
+  const { tenantId, actor, keyId, requestId } = by
+  const entry = {
+    tenant_id: tenantId,
+    entry_id: newId('aud'),
+    actor,
+    key_id: keyId,
+    request_id: requestId,
+    action,
+    target_type: target.type,
+    target_id: target.id,
+    order_id: target.orderId ?? null,
+    reason: reason ?? null,
+    outcome,
+    ended_at: endedAt,
+  }
+  await transaction(db, async (tx) => {
+    await tx.insertInto('audit_entries').values(entry).execute()
+    if (reason !== undefined && target.orderId !== undefined) await reopenErasure(tx, tenantId, target.orderId)
+  })
+  return entry.entry_id
 }
 
 export async function endAudit(db: Kysely<Tables>, tenantId: string, entryId: string, outcome: string): Promise<void> {

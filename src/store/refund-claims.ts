@@ -5,6 +5,7 @@ import type { Order } from '../domain/order.ts'
 import { type Refund, refundable } from '../domain/refund.ts'
 import { transaction } from '../runtime/database.ts'
 import { lockOrder, recountBudget } from './budget.ts'
+import { reopenErasure } from './erasures.ts'
 import { lockRefund } from './refunds.ts'
 import type { Tables } from './tables.ts'
 
@@ -86,6 +87,7 @@ export async function claimRefund(db: Kysely<Tables>, item: RefundClaimItem): Pr
       .returningAll()
       .executeTakeFirstOrThrow()
     await recountBudget(tx, tenantId, orderId)
+    if (refund.reason !== null) await reopenErasure(tx, tenantId, orderId)
     return { kind: 'claimed', refund }
   })
 }

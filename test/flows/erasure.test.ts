@@ -1,6 +1,7 @@
 /** A person is forgotten: everywhere, once their money is settled, and nothing else of the books changes. */
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { armCheckpoints } from '../../src/runtime/checkpoint.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'
 import { sweep } from '../../src/workers/sweep.ts'
 import { expire, orderOf } from '../support/aging.ts'
@@ -232,7 +233,7 @@ describe('erasure', () => {
       },
     )
     await lookAgain()
-    await sweep(scene.service.deps)
+    await sweepAll()
     expect(await whereIs(mark)).toEqual([])
     const wish = () =>
       scene.db.selectFrom('erasures').selectAll().where('customer_id', '=', customer).executeTakeFirstOrThrow()
@@ -250,9 +251,65 @@ describe('erasure', () => {
       .where('customer_id', '=', customer)
       .execute()
     await lookAgain()
-    await sweep(scene.service.deps)
+    await sweepAll()
     expect(await whereIs(mark)).toEqual([])
     expect((await wish()).next_look_at).toBeNull()
+  })
+
+  it('is done anew, by itself, for what is written about the person afterwards', async () => {
+    const mark = 'zqdmarker'
+    const paid = await scene.shop.checkout(newKey(), cart({ customer: { email: 'late@example.com' } }))
+    const customer = customerOf(paid)
+    const path = `/v1/orders/${paid.json.id}/refunds`
+    const refund = (amount: number) =>
+      scene.backend.post(path, { amount, reason: `${mark} called` }, { 'idempotency-key': newKey() })
+    const decide = () =>
+      scene.admin.post(`/v1/admin/orders/${paid.json.id}/decide`, { outcome: 'acknowledge', reason: `${mark} wrote` })
+    expect((await erase(customer)).json.status).toBe('completed')
+    const rest = () =>
+      scene.db
+        .updateTable('erasures')
+        .set({ completed_at: new Date(0), next_look_at: null })
+        .where('customer_id', '=', customer)
+        .execute()
+
+    await rest()
+    expect((await refund(10)).json.reason).toContain(mark)
+    await sweepAll()
+    expect(await whereIs(mark)).toEqual([])
+
+    await rest()
+    await scene.db
+      .updateTable('orders')
+      .set({ reconcile_reason: 'shown' })
+      .where('order_id', '=', paid.json.id)
+      .execute()
+    expect((await decide()).status).toBe(200)
+    await sweepAll()
+    expect(await whereIs(mark)).toEqual([])
+
+    // Also what comes while the last look is under way and has passed the order.
+    let late: Promise<Reply> | undefined
+    armCheckpoints(async (point) => {
+      if (point === 'erasure.batch_erased' && late === undefined) {
+        late = refund(20)
+        await late
+      }
+    })
+    try {
+      await scene.db
+        .updateTable('erasures')
+        .set({ completed_at: new Date(0), next_look_at: new Date(0) })
+        .where('customer_id', '=', customer)
+        .execute()
+      await sweepAll()
+    } finally {
+      armCheckpoints(undefined)
+    }
+    expect((await late)?.status).toBe(201)
+    await lookAgain()
+    await sweepAll()
+    expect(await whereIs(mark)).toEqual([])
   })
 
   it('waits for a refund that is in doubt', async () => {
@@ -345,10 +402,15 @@ describe('erasure', () => {
     await until(async () => (await orderOf(scene.db, key)).status === 'canceled', { what: 'the order to expire' })
     await runJobs(scene.service.deps)
     await lookAgain()
-    await sweep(scene.service.deps)
+    await sweepAll()
     expect(await whereIs(mark)).toEqual([])
   })
 })
+
+/** As the worker does, until nothing is left to do. */
+async function sweepAll(): Promise<void> {
+  while ((await sweep(scene.service.deps)) > 0);
+}
 
 /** The pause before the next look at wishes is over. */
 async function lookAgain(): Promise<void> {
