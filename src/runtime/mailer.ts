@@ -13,9 +13,11 @@ interface OutgoingMail {
 type MailOutcome =
   | { kind: 'accepted' }
   /** The server said no, or was never reached: nothing was sent. */
-  | { kind: 'not_sent'; reason: 'smtp_unreachable' | 'smtp_refused' | 'smtp_login_refused'; permanent: boolean }
+  | { kind: 'not_sent'; reason: NotSentReason; permanent: boolean }
   /** It may have been sent. */
   | { kind: 'unknown'; reason: 'smtp_no_answer' | 'smtp_timeout' }
+
+type NotSentReason = 'smtp_unreachable' | 'smtp_refused' | 'smtp_login_refused' | 'smtp_not_encrypted'
 
 export interface Mailer {
   /** Never rejects. Gives up after `timeoutMs`. */
@@ -25,10 +27,12 @@ export interface Mailer {
 /** A server that is silent for as long as this will hardly answer, ms. */
 const silenceMaxMs = 10_000
 
-/** `url` is `smtp://` or `smtps://`, with the login in it; `from` as in a From header, with an address in a domain of ours. */
+/** `url` is `smtp://` or `smtps://`, with the login in it, which is sent over no connection that is not encrypted unless the
+ * URL says `?ignoreTLS=true`; `from` as in a From header, with an address in a domain of ours. */
 export function createMailer(url: string, from: string): Mailer {
   const transport = createTransport({
     url,
+    requireTLS: needsEncryption(new URL(url)),
     connectionTimeout: silenceMaxMs,
     greetingTimeout: silenceMaxMs,
     socketTimeout: silenceMaxMs,
@@ -50,6 +54,11 @@ export function createMailer(url: string, from: string): Mailer {
       }
     },
   }
+}
+
+/** Whoever sits between us and the server could take STARTTLS out of its greeting, and read the password. */
+function needsEncryption({ protocol, username, searchParams }: URL): boolean {
+  return protocol === 'smtp:' && username !== '' && searchParams.get('ignoreTLS') !== 'true'
 }
 
 async function deliver(transport: Transporter, from: string, domain: string, mail: OutgoingMail): Promise<MailOutcome> {
@@ -80,6 +89,7 @@ interface SmtpError {
 
 /** Not sent only where that is sure: the server refused in words, or was never talked to. */
 function outcomeOf({ code, responseCode, permanent, originalCode, timeoutType }: SmtpError): MailOutcome {
+  if (code === 'ETLS') return { kind: 'not_sent', reason: 'smtp_not_encrypted', permanent: false }
   if (code === 'EAUTH' || code === 'ENOAUTH') {
     return { kind: 'not_sent', reason: 'smtp_login_refused', permanent: false }
   }
