@@ -17,6 +17,7 @@ import type { CallLimits, CallResult, PaymentOutcome, PaymentSearch, ProviderCal
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { readAttempts, takeLease } from '../store/attempts.ts'
 import { type Cause, readOrder, recordCalls } from '../store/orders.ts'
+import { whoGaveUp } from '../store/who-gave-up.ts'
 import { ask, charge, type Deadline, targetOf } from './provider-calls.ts'
 import { stillConfigured } from './provider-target.ts'
 import { answerAsItStands, giveBackUnsent, leaveOpen, type SettleResult, settle, settleUnsent } from './settlement.ts'
@@ -205,9 +206,9 @@ class Driving {
     return this.#endWithoutPayment()
   }
 
-  #endWithoutPayment(): Promise<SettleResult> {
+  async #endWithoutPayment(): Promise<SettleResult> {
     if (this.#lease === undefined) throw new Error('only whoever holds the lease may end an order unasked')
-    return settleUnsent(this.#deps, this.#order, { ...this.#context(), leaseToken: this.#lease.token })
+    return settleUnsent(this.#deps, this.#order, { ...(await this.#context()), leaseToken: this.#lease.token })
   }
 
   /** A doubtful answer is told where it is news: with a lease to give back, or which payment it is about. */
@@ -225,7 +226,7 @@ class Driving {
       await recordCalls(this.#deps.db, tenant_id, order_id, this.#calls)
       return this.#asItStands()
     }
-    const context = { ...this.#context(), leaseToken: this.#lease.token }
+    const context = { ...(await this.#context()), leaseToken: this.#lease.token }
     return this.#unsent && !changed && this.#order.status === 'pending'
       ? giveBackUnsent(this.#deps, this.#order, context)
       : leaveOpen(this.#deps, this.#order, reason, context)
@@ -243,9 +244,9 @@ class Driving {
     return this.#lease !== undefined
   }
 
-  #settle(outcome: Parameters<typeof settle>[2]): Promise<SettleResult> {
+  async #settle(outcome: Parameters<typeof settle>[2]): Promise<SettleResult> {
     return settle(this.#deps, this.#order, outcome, {
-      ...this.#context(),
+      ...(await this.#context()),
       ...(this.#lease === undefined ? {} : { leaseToken: this.#lease.token }),
     })
   }
@@ -260,13 +261,14 @@ class Driving {
     return outcome
   }
 
-  get #closingCause(): Cause {
-    return this.#givenUp ? 'customer' : this.#waitedTooLong ? 'expiry' : this.#by.cause
-  }
-
-  #context(): { cause: Cause; actor: string; calls: readonly ProviderCall[] } {
-    const cause = this.#by.cause === 'operator' ? 'operator' : this.#closingCause
-    return { cause, actor: this.#by.actor, calls: this.#calls }
+  async #context(): Promise<{ cause: Cause; actor: string; calls: readonly ProviderCall[] }> {
+    const { cause, actor } = this.#by
+    const calls = this.#calls
+    if (cause === 'operator' || (this.#givenUp && cause === 'customer')) return { cause, actor, calls }
+    if (!this.#givenUp) return { cause: this.#waitedTooLong ? 'expiry' : cause, actor, calls }
+    // Whoever is at it only finishes what another has begun.
+    const who = await whoGaveUp(this.#deps.db, this.#order)
+    return { cause: who.cause, actor: who.actor ?? actor, calls }
   }
 }
 

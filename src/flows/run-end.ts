@@ -97,7 +97,7 @@ async function giveUpHold(deps: Deps, order: Order, by: RunEndedBy, isFirst: boo
   const asked = await claimAsk(deps.pool, order.tenant_id, order.order_id, deps.config.reconcileAfterMs, isFirst)
   if (asked === null) return (await readOrder(deps.db, order.tenant_id, order.order_id)) as Order
   const { order: now } = await drive(deps, asked, {
-    cause: by.closing === 'expiry' ? 'expiry' : 'customer',
+    cause: by.closing === 'expiry' ? 'expiry' : 'merchant',
     actor: by.actor,
     sendUntil: new Date(0),
     maySendUnsent: false,

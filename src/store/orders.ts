@@ -264,7 +264,7 @@ export async function recordFacts(
   })
 }
 
-/** The customer gives up: from now on nothing is sent for it. False where they had before, or the order is not open. */
+/** Somebody gives the order up: from now on nothing is sent for it. False where that was so before, or it is not open. */
 export async function requestCancel(db: Kysely<Tables>, tenantId: string, orderId: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('orders')

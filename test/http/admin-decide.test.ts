@@ -116,6 +116,47 @@ describe('an order that waits for its customer', () => {
     expect((await scene.books.paymentsFor(key))[0]?.status).toBe('canceled')
   })
 
+  it.each(['error_before', 'error_after'] as const)(
+    'and is canceled by recovery in the end (%s) was canceled by whoever decided so',
+    async (fault) => {
+      const { id, key, intent } = await waitsForCustomer(scene)
+      await scene.books.fault({ method: 'POST', path: `/v1/payment_intents/${intent}/cancel`, fault, times: 10 })
+      const reply = await decide(id, 'canceled')
+      expect(reply.json.code).toBe('provider_unavailable')
+      expect((await orderOf(scene.db, key)).status).toBe('requires_action')
+      await scene.books.noFaults()
+      await makeDue(scene.db, key)
+      await recoverOrders(scene.service.deps)
+      const [last] = (await scene.admin.get(`/v1/admin/orders/${id}`)).json.transitions
+      expect(last).toMatchObject({ to_status: 'canceled', cause: 'operator', actor: reply.json.request_id })
+    },
+  )
+
+  it('and is given up by the customer after a decision came to nothing was canceled by the customer', async () => {
+    const { id, key, intent } = await waitsForCustomer(scene)
+    expect((await decide(id, 'paid')).json.code).toBe('provider_disagrees')
+    await scene.books.fault({
+      method: 'GET',
+      path: `/v1/payment_intents/${intent}`,
+      fault: 'error_before',
+      times: 10,
+    })
+    expect((await decide(id, 'canceled')).json.code).toBe('provider_unavailable')
+    await scene.books.noFaults()
+    await scene.books.fault({
+      method: 'POST',
+      path: `/v1/payment_intents/${intent}/cancel`,
+      fault: 'error_before',
+      times: 10,
+    })
+    expect((await scene.shop.post(`/v1/checkouts/${key}/cancel`)).status).toBe(202)
+    await scene.books.noFaults()
+    await makeDue(scene.db, key)
+    await recoverOrders(scene.service.deps)
+    const [last] = (await scene.admin.get(`/v1/admin/orders/${id}`)).json.transitions
+    expect(last).toMatchObject({ to_status: 'canceled', cause: 'customer' })
+  })
+
   it('is not paid because a person says so', async () => {
     const { id, key } = await waitsForCustomer(scene)
     const reply = await decide(id, 'paid')
