@@ -9,13 +9,11 @@ import { schemaView } from './schema-view.ts'
 
 export function answerView(answer: Answer, open: boolean): HTMLDetailsElement {
   const { status, description, codes } = answer
-  // A problem's description only lists codes, whose meanings say more.
-  const about = codes.length > 1 ? `${codes.length} codes` : description
-  const view = el(
-    'details',
-    { class: 'answer' },
-    el('summary', {}, statusBadge(Number(status), status), el('span', {}, ...inline(about))),
-  )
+  const about =
+    codes.length > 1
+      ? el('span', { class: 'code-list' }, codes.map(({ code }) => code).join(', '))
+      : el('span', {}, ...inline(description))
+  const view = el('details', { class: 'answer' }, el('summary', {}, statusBadge(Number(status), status), about))
   // What nobody opens is not built.
   view.addEventListener('toggle', () => view.append(content(answer)), { once: true })
   view.open = open

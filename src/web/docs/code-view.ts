@@ -8,8 +8,13 @@ export function codeBlock(label: string, text: string, language: 'json' | 'text'
   return el(
     'div',
     { class: 'code' },
+    el(
+      'div',
+      { class: 'caption' },
+      label,
+      copyButton(label, () => text),
+    ),
     pre,
-    copyButton(label, () => text),
   )
 }
 
@@ -19,7 +24,7 @@ export function jsonBlock(label: string, value: unknown): HTMLElement {
 }
 
 /** Nothing where the browser lets no page copy, which it does over plain HTTP from elsewhere. */
-export function copyButton(label: string, textOf: () => string): HTMLButtonElement | null {
+function copyButton(label: string, textOf: () => string): HTMLButtonElement | null {
   if (navigator.clipboard === undefined) return null
   const said = el('span', { 'aria-live': 'polite' }, 'Copy')
   const button = el('button', { type: 'button', class: 'copy' }, said)

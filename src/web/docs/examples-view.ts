@@ -7,9 +7,9 @@ import type { Example } from './contract.ts'
 export function examplesView(of: string, examples: readonly Example[]): HTMLElement | null {
   const [first] = examples
   if (first === undefined) return null
+  if (examples.length === 1) return jsonBlock(`Example of ${of}`, first.value)
   const place = el('div', {}, jsonBlock(`Example of ${of}: ${inWords(first.name)}`, first.value))
-  if (examples.length === 1) return place
-  const choice = exampleChoice(`Example of ${of}`, examples, (example) => {
+  const choice = exampleChoice(`Examples of ${of}`, examples, (example) => {
     place.replaceChildren(jsonBlock(`Example of ${of}: ${inWords(example.name)}`, example.value))
   })
   return el('div', {}, choice, place)

@@ -45,11 +45,17 @@ export function idempotencyKeyField({ name }: Parameter): Field {
     class: 'mono',
   })
   input.value = freshKey()
-  const renew = el('button', { type: 'button', class: 'small' }, 'New key')
+  const renew = el('button', { type: 'button' }, 'New key')
   renew.addEventListener('click', () => fill(input, freshKey()))
   return {
     name,
-    view: labelled(input, name, el('div', { class: 'offers' }, renew)),
+    view: el(
+      'div',
+      { class: 'field' },
+      el('label', { for: input.id }, name),
+      el('div', { class: 'with-button' }, input, renew),
+      el('p', { class: 'hint' }, 'Kept for repeats. A new key is a new attempt.'),
+    ),
     value: () => input.value,
   }
 }
@@ -82,7 +88,7 @@ export function bodyField({ examples }: NonNullable<Operation['body']>): Field {
   area.setAttribute('aria-describedby', fault.id)
   const show = (value: unknown) => {
     fill(area, JSON.stringify(value, null, 2))
-    area.rows = Math.min(20, area.value.split('\n').length + 1)
+    area.rows = Math.min(20, area.value.split('\n').length)
   }
   area.addEventListener('input', () => (fault.textContent = whyNoJson(area.value)))
   const [first] = examples

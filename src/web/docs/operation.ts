@@ -11,7 +11,7 @@ import { details, schemaView } from './schema-view.ts'
 import { tryForm } from './try-form.ts'
 
 export function operationPage(contract: Contract, operation: Operation, demoKeys: DemoKeys): HTMLElement {
-  const { method, path, summary, description, tag, roles, parameters, body, answers } = operation
+  const { id, method, path, summary, description, tag, roles, parameters, body, answers } = operation
   const reference = el(
     'div',
     { class: 'reference' },
@@ -36,7 +36,7 @@ export function operationPage(contract: Contract, operation: Operation, demoKeys
     el(
       'header',
       {},
-      el('p', { class: 'over' }, tag),
+      el('p', { class: 'over' }, `${tag} · ${id}`),
       el('h1', { tabindex: '-1' }, summary),
       el('p', { class: 'route' }, methodLabel(method), el('code', {}, ...breakable(path))),
       ...paragraphs(description),

@@ -54,6 +54,7 @@ export function details(schema: Schema): HTMLElement[] {
       ? []
       : [el('p', { class: 'words' }, 'One of ', ...words.flatMap((word) => [el('code', {}, String(word)), ' ']))]),
     ...(limits.length === 0 ? [] : [el('p', { class: 'limits' }, limits.join(' · '))]),
+    ...(schema.pattern === undefined ? [] : [el('p', { class: 'limits' }, 'Matches ', el('code', {}, schema.pattern))]),
   ]
 }
 

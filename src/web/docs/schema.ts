@@ -86,7 +86,7 @@ function plural(word: string): string {
 
 /** What a value must be besides its type, a phrase each. */
 export function limitsInWords(schema: Schema): string[] {
-  const { format, minimum, maximum, minLength, maxLength, minItems, maxItems, maxProperties, pattern } = schema
+  const { format, minimum, maximum, minLength, maxLength, minItems, maxItems, maxProperties } = schema
   return [
     format === undefined || format === 'date-time' ? undefined : format,
     format === 'date-time' ? 'RFC 3339' : undefined,
@@ -95,7 +95,6 @@ export function limitsInWords(schema: Schema): string[] {
     between(minItems, maxItems, ' items'),
     between(undefined, maxProperties, ' members'),
     schema.default === undefined ? undefined : `${JSON.stringify(schema.default)} unless given`,
-    pattern === undefined ? undefined : `matches ${pattern}`,
   ].filter((phrase) => phrase !== undefined)
 }
 

@@ -41,7 +41,7 @@ export function tryForm(operation: Operation, demoKeys: DemoKeys): HTMLElement {
     const now = filled()
     const secret = !Object.values(demoKeys).includes(now.key)
     button.textContent = repliesTo(now).length > 0 ? 'Send again with the same key' : 'Send'
-    curl.replaceChildren(codeBlock('the curl command', curlOf(callOf(operation, now), location.origin, secret)))
+    curl.replaceChildren(codeBlock('curl', curlOf(callOf(operation, now), location.origin, secret)))
   }
   form.addEventListener('input', refresh)
   form.addEventListener('keydown', (event) => {
