@@ -13,7 +13,7 @@ export function catalogView({ products }: Shop): HTMLElement {
   return el(
     'div',
     {},
-    el('h1', {}, 'Things for people who ship'),
+    el('h1', {}, 'Products'),
     el('p', { class: 'lead' }, 'Put something into the cart, pay, and try to be charged twice.'),
     el('ul', { class: 'products' }, ...[...products.values()].map((product) => card(product, said))),
     said,
@@ -23,7 +23,7 @@ export function catalogView({ products }: Shop): HTMLElement {
 function card(product: Product, said: HTMLElement): HTMLElement {
   const { sku, name, unit_price, currency, available } = product
   const add = el('button', { type: 'button' }, 'Add to cart')
-  add.setAttribute('aria-label', `Add ${name} to the cart`)
+  add.setAttribute('aria-label', `Add to cart: ${name}`)
   add.disabled = available === 0
   add.addEventListener('click', () => {
     addToCart(sku)

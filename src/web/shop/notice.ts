@@ -44,8 +44,6 @@ export function noticeOf(standing: Standing, shop: Shop, isOffline: boolean): HT
           standing.paid ? 'Start a new cart' : 'See the products',
         ),
       ]
-    case 'canceled':
-      return [note('', 'Payment given up', 'Nothing was charged, and nothing will be. The cart is as it was.')]
     case 'broken':
       return [
         note(
@@ -63,6 +61,12 @@ function afterwards(after: NonNullable<Extract<Standing, { kind: 'ready' }>['aft
   switch (after.kind) {
     case 'declined':
       return note('bad', 'Declined', whyDeclined(after.declineCode))
+    case 'canceled':
+      return note(
+        '',
+        'Payment ended',
+        'It was given up, or took too long. Nothing was charged, and nothing will be. You can pay again.',
+      )
     case 'refused':
       return note('warn', 'Not paid', whyRefused(after.problem, shop.nameOf))
     case 'not_started':

@@ -4,12 +4,14 @@ import type { CheckoutAttempt, KnownOrder, Order, Outcome, WaitReason } from '..
 export type Standing =
   | { kind: 'loading' }
   /** The customer can pay. */
-  | { kind: 'ready'; after?: Extract<Outcome, { kind: 'declined' | 'refused' | 'not_started' | 'failed' }> }
+  | {
+      kind: 'ready'
+      after?: Extract<Outcome, { kind: 'declined' | 'canceled' | 'refused' | 'not_started' | 'failed' }>
+    }
   | { kind: 'working'; on: 'payment' | 'cancellation'; reason?: WaitReason }
   /** Their bank asks. */
   | { kind: 'bank'; order: Order }
   | { kind: 'cart_taken'; paid: boolean; orderId: string | undefined }
-  | { kind: 'canceled' }
   /** `late`: before it could be canceled. */
   | { kind: 'paid'; order: KnownOrder; late: boolean }
   /** The browser keeps nothing, so nothing may be sent. */
@@ -102,8 +104,6 @@ function standingAfter(outcome: Outcome | null, on: 'payment' | 'cancellation'):
       return { ...outcome, late: on === 'cancellation' }
     case 'cart_taken':
       return outcome
-    case 'canceled':
-      return { kind: 'canceled' }
     case 'action_required':
       return { kind: 'bank', order: outcome.order }
     default:
