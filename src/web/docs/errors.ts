@@ -1,6 +1,7 @@
 /** Every code that an error may have, what it means, and which operations give it. */
 import { el } from '../shared/dom.ts'
 import type { Contract, Operation } from './contract.ts'
+import { statusBadge } from './labels.ts'
 
 interface Code {
   code: string
@@ -46,7 +47,7 @@ function codeItem({ code, status, meaning, newKeySafe, operations }: Code): HTML
   return el(
     'li',
     { id: placeOf(code), tabindex: '-1' },
-    el('span', { class: 'badge' }, status),
+    statusBadge(Number(status), status),
     el(
       'div',
       {},

@@ -54,6 +54,13 @@ byId('skip').addEventListener('click', (event) => {
   event.preventDefault()
   byId('main').focus()
 })
+// A link to what is shown already changes no hash, but the menu has done its work.
+byId('sidebar').addEventListener('click', (event) => {
+  if (event.target instanceof Element && event.target.closest('a') !== null) openMenu(false)
+})
+addEventListener('keydown', (event) => {
+  if (event.key === 'Escape') openMenu(false)
+})
 menu.addEventListener('click', () => openMenu(!document.body.classList.contains('menu-open')))
 
 function openMenu(open: boolean): void {
