@@ -1,7 +1,18 @@
 /** The order as the API shows it. */
 import type { Order } from './order.ts'
 
-type ShownStatus = Order['status'] | 'partially_refunded' | 'refunded'
+export const shownStatuses = [
+  'pending',
+  'requires_action',
+  'needs_reconcile',
+  'authorized',
+  'paid',
+  'partially_refunded',
+  'refunded',
+  'payment_failed',
+  'canceled',
+] as const
+type ShownStatus = (typeof shownStatuses)[number]
 
 /** Refunds are shown as a status but are no state: the sum of the refunds that have not failed decides. */
 function shownStatus(order: Order): ShownStatus {

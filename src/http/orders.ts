@@ -1,38 +1,19 @@
 /** A tenant's orders. */
 import { Type } from 'typebox'
 import type { Deps } from '../deps.ts'
-import { orderView } from '../domain/order-view.ts'
+import { orderView, shownStatuses } from '../domain/order-view.ts'
 import { Problem } from '../domain/problem.ts'
 import { listOrders, readOrder } from '../store/orders.ts'
 import type { App } from './app-type.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import * as contract from './contract/orders.ts'
-import { IdParams } from './input.ts'
+import { closed, IdParams } from './input.ts'
 import { listPage, pageFrom, pageProperties } from './paging.ts'
 
-const OrderQuery = Type.Object(
-  {
-    ...pageProperties,
-    status: Type.Optional(
-      Type.Union(
-        (
-          [
-            'pending',
-            'requires_action',
-            'needs_reconcile',
-            'authorized',
-            'paid',
-            'partially_refunded',
-            'refunded',
-            'payment_failed',
-            'canceled',
-          ] as const
-        ).map((status) => Type.Literal(status)),
-      ),
-    ),
-  },
-  { additionalProperties: false },
-)
+const OrderQuery = closed({
+  ...pageProperties,
+  status: Type.Optional(Type.Union(shownStatuses.map((status) => Type.Literal(status)))),
+})
 
 export function orderRoutes(app: App, deps: Deps, ring: KeyRing): void {
   const backend = admit(ring, 'backend')

@@ -1,4 +1,5 @@
 /** The order in the contract. */
+import { shownStatuses } from '../../domain/order-view.ts'
 import {
   amount,
   count,
@@ -15,17 +16,7 @@ import {
   words,
 } from './schema.ts'
 
-const status = words(
-  'pending',
-  'requires_action',
-  'needs_reconcile',
-  'authorized',
-  'paid',
-  'partially_refunded',
-  'refunded',
-  'payment_failed',
-  'canceled',
-)
+const status = words(...shownStatuses)
 
 const payment = object(
   {
