@@ -43,6 +43,9 @@ const arrivalMs = 30_000
  * otherwise of themselves. https://cheatsheetseries.owasp.org/cheatsheets/REST_Security_Cheat_Sheet.html */
 const onEveryAnswer = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
 
+/** Asked every few seconds by machines: the log would hold little else. */
+const probes = new Set(['/healthz', '/readyz', '/metrics'])
+
 /** `before` is given the app before it has any route. */
 export function buildApp(
   deps: Deps,
@@ -105,7 +108,8 @@ export function buildApp(
       },
       reply.elapsedTime,
     )
-    request.log.info(
+    const isProbe = reply.statusCode < 400 && probes.has(request.routeOptions.url ?? '')
+    request.log[isProbe ? 'debug' : 'info'](
       {
         tenant_id: request.caller?.tenantId,
         key_hash: keyHashOf(request),
