@@ -52,7 +52,7 @@ try {
     stopping = true
     void service.stop().then(() => process.exit(0))
   })
-  say({ listening: service.url ?? '' })
+  say({ listening: service.url ?? '', operations: service.operationsUrl ?? '' })
 } catch (error) {
   say({ failed: error instanceof Error ? error.message : String(error) })
   process.exitCode = 1

@@ -20,7 +20,7 @@ export type Reactions = Record<string, Reaction>
 
 export type Command = { arm: Reactions; id: number } | { resume: string }
 export type Message =
-  | { listening: string }
+  | { listening: string; operations: string }
   | { failed: string }
   | { paused: string }
   /** Delayed there. */
@@ -39,6 +39,8 @@ export function deaths(): ReadonlySet<string> {
 export interface ServiceProcess {
   pid: number
   url: string
+  /** Where METRICS_PORT listens; '' without it. */
+  operationsUrl: string
   /** Its API with a storefront key. */
   shop: Client
   /** Lines of its log (LOG_LEVEL in the settings), as it wrote them. */
@@ -79,9 +81,12 @@ export async function startServiceProcess(
   const gone = once(child, 'exit').then(() => {
     if (child.signalCode === 'SIGKILL') for (const point of heldPoints) died.add(point)
   })
-  const url = await new Promise<string>((resolve, reject) => {
+  const { listening: url, operations: operationsUrl } = await new Promise<{
+    listening: string
+    operations: string
+  }>((resolve, reject) => {
     child.on('message', (message: Message) => {
-      if ('listening' in message) resolve(message.listening)
+      if ('listening' in message) resolve(message)
       else if ('failed' in message) reject(new Error(message.failed))
       else if ('reached' in message) reachedPoints.push(message.reached)
       else if ('killed' in message) died.add(message.killed)
@@ -96,6 +101,7 @@ export async function startServiceProcess(
   return {
     pid: child.pid as number,
     url,
+    operationsUrl,
     shop: new Client(url, keys.storefront),
     log,
     async arm(more) {
