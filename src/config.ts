@@ -37,6 +37,8 @@ const settings = {
   STRIPE_WEBHOOK_SECRET: { kind: 'list', secret: true },
   /** Where Stripe's API is, without `/v1`; without a secret key, where a simulator runs that is to be used. */
   STRIPE_API_BASE: { kind: 'text' },
+  /** The account (acct_…) of a restricted key, which Stripe does not let ask whose it is. Orders are bound to it. */
+  STRIPE_ACCOUNT: { kind: 'text' },
   SIM_PORT: { kind: 'port', default: '12111' },
   /** Longest time for one call to the provider, ms. Stripe's slow answers come within a few seconds. */
   PROVIDER_TIMEOUT_MS: { kind: 'number', default: '8000', min: 1 },
@@ -111,7 +113,9 @@ export interface Config {
   demo: boolean
   /** Newest first; empty where one has to be made. */
   digestSecrets: string[]
-  stripe: { secretKey: string; webhookSecrets: string[]; apiBase: string | undefined } | undefined
+  stripe:
+    | { secretKey: string; webhookSecrets: string[]; apiBase: string | undefined; account: string | undefined }
+    | undefined
   /** Charged at without a secret key: one that runs at `url`, or else one that is started. */
   simulator: { url: string | undefined; port: number; webhookSecrets: string[] }
   providerTimeoutMs: number
@@ -217,6 +221,19 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     faults.push('STRIPE_API_BASE must be https:// with a live key')
   }
 
+  const account = raw('STRIPE_ACCOUNT')
+  const isRestricted = secretKey?.startsWith('rk_') === true
+  if (account !== undefined && !/^acct_[A-Za-z0-9]+$/.test(account))
+    faults.push('STRIPE_ACCOUNT must be an id (acct_…)')
+  if (account !== undefined && !isRestricted) {
+    faults.push('STRIPE_ACCOUNT is for restricted keys (rk_…) alone: other keys are asked which account is theirs')
+  }
+  if (isRestricted && account === undefined) {
+    warnings.push(
+      'STRIPE_ACCOUNT is not set: unless this restricted key may read its account, nothing can be charged with it',
+    )
+  }
+
   const digestSecrets = list('DIGEST_SECRET')
   if (databaseUrl !== undefined && digestSecrets.length === 0) {
     faults.push('DIGEST_SECRET is required with DATABASE_URL: all processes on one database must share it')
@@ -263,7 +280,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     roles: { api: roles.includes('api'), worker: roles.includes('worker') },
     demo: databaseUrl === undefined || boolean('SEED_DEMO'),
     digestSecrets,
-    stripe: secretKey === undefined ? undefined : { secretKey, webhookSecrets, apiBase },
+    stripe: secretKey === undefined ? undefined : { secretKey, webhookSecrets, apiBase, account },
     simulator: {
       url: apiBase,
       port: number('SIM_PORT'),

@@ -171,6 +171,7 @@ async function stripeProvider(
   const provider = createStripeProvider({
     secretKey: stripe.secretKey,
     apiBase: stripe.apiBase ?? 'https://api.stripe.com',
+    ...(stripe.account === undefined ? {} : { account: stripe.account }),
     onAlert: (reason) => {
       metrics.providerAlert(reason)
       log.error({ reason }, 'the payment provider refuses our credentials')
@@ -257,7 +258,7 @@ async function simulator(
     url = started.url
     stops.push(started.stop)
   }
-  return { secretKey: simulatorKey, webhookSecrets, apiBase: url }
+  return { secretKey: simulatorKey, webhookSecrets, apiBase: url, account: undefined }
 }
 
 /** Those of the settings, or one that is made at the first start and kept. */

@@ -42,6 +42,8 @@ export interface StripeOptions {
   secretKey: string
   /** Where Stripe is, without `/v1`: `https://api.stripe.com`, or the simulator. */
   apiBase: string
+  /** The account of the key, where it may not ask for it (https://docs.stripe.com/keys/restricted-api-keys). */
+  account?: string
   /** Most connections at once; a call beyond it waits for one, within its time limit. */
   maxSockets?: number
   /** Stripe refuses the credentials: nothing will work until somebody acts. */
@@ -73,7 +75,7 @@ class StripeProvider implements PaymentProvider {
   readonly #alert: (reason: NotSent['reason']) => void
   #identity: Promise<ProviderIdentity> | undefined
 
-  constructor({ secretKey, apiBase, maxSockets = MAX_SOCKETS, onAlert = () => {} }: StripeOptions) {
+  constructor({ secretKey, apiBase, account, maxSockets = MAX_SOCKETS, onAlert = () => {} }: StripeOptions) {
     const base = new URL(apiBase)
     const protocol = base.protocol === 'https:' ? 'https' : 'http'
     if (base.protocol !== `${protocol}:`) throw new Error('The base of the Stripe API must be http:// or https://')
@@ -89,6 +91,7 @@ class StripeProvider implements PaymentProvider {
     })
     this.#livemode = /^[sr]k_live_/.test(secretKey)
     this.#alert = onAlert
+    if (account !== undefined) this.#identity = Promise.resolve({ account, livemode: this.#livemode })
   }
 
   /** Closes every connection; calls under way are lost, so it comes after them. */

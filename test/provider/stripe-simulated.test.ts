@@ -363,6 +363,16 @@ test('who we are is asked once, and again only after a failure', async () => {
   }
 })
 
+test('who we are is not asked where we are told', async () => {
+  const told = { secretKey: 'rk_test_1', apiBase: simulator.url, account: 'acct_1Restricted' }
+  const provider = createStripeProvider(told)
+  const { data: before } = (await control('GET', '/requests')) as { data: unknown[] }
+  expect(await provider.identity()).toEqual({ account: 'acct_1Restricted', livemode: false })
+  const { data: after } = (await control('GET', '/requests')) as { data: unknown[] }
+  expect(after).toHaveLength(before.length)
+  provider.close()
+})
+
 test('a live key is of live mode', async () => {
   const provider = connect('rk_live_1')
   expect(await provider.identity()).toMatchObject({ livemode: true })

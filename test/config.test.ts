@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../src/config.ts'
+
+const stripe = { STRIPE_SECRET_KEY: 'sk_test_1', STRIPE_WEBHOOK_SECRET: 'whsec_1' }
+const restricted = { ...stripe, STRIPE_SECRET_KEY: 'rk_test_1' }
+
+describe('settings of Stripe', () => {
+  it('name the account of a restricted key, and warn where it is missing', () => {
+    const { config, warnings } = loadConfig({ ...restricted, STRIPE_ACCOUNT: 'acct_1Shop' })
+    expect([config.stripe?.account, warnings]).toEqual(['acct_1Shop', []])
+    expect(loadConfig(restricted).warnings).toEqual([expect.stringContaining('STRIPE_ACCOUNT is not set')])
+    expect(loadConfig(stripe).warnings).toEqual([])
+  })
+
+  it.each([
+    [{ ...stripe, STRIPE_ACCOUNT: 'acct_1Shop' }, /STRIPE_ACCOUNT is for restricted keys/],
+    [{ ...restricted, STRIPE_ACCOUNT: 'Shop' }, /STRIPE_ACCOUNT must be an id/],
+    [{ ...stripe, STRIPE_SECRET_KEY: 'pk_test_1' }, /STRIPE_SECRET_KEY must be a secret or restricted key/],
+    [{ STRIPE_SECRET_KEY: 'sk_test_1' }, /STRIPE_WEBHOOK_SECRET is required/],
+    [{ ...stripe, STRIPE_SECRET_KEY: 'sk_live_1', STRIPE_API_BASE: 'http://x' }, /STRIPE_API_BASE must be https/],
+    [{ ...stripe, STRIPE_SECRET_KEY_FILE: '/nowhere' }, /both set/],
+    [{ STRIPE_SECRET_KEY_FILE: '/nowhere/at-all' }, /cannot be read: ENOENT/],
+  ])('refuse %j', (env, says) => {
+    expect(() => loadConfig(env)).toThrow(says)
+    // What is wrong is told without the secret.
+    expect(() => loadConfig(env)).not.toThrow(/sk_(test|live)_1|whsec_1/)
+  })
+})
