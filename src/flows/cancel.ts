@@ -15,7 +15,6 @@ interface CancelRequest {
   tenantId: string
   key: string
   requestId: string
-  traceparent?: string
 }
 
 /**
@@ -63,7 +62,7 @@ async function close(deps: Deps, request: CancelRequest, order: Order, isFirstRe
     actor: request.requestId,
     sendUntil: new Date(0),
     maySendUnsent: false,
-    deadline: deadlineFor(deps, performance.now(), request.traceparent),
+    deadline: deadlineFor(deps, performance.now()),
   })
 }
 

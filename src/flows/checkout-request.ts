@@ -9,7 +9,6 @@ export interface AttemptRequest {
   requestId: string
   /** Of the customer; null where it is the tenant's own machine that calls. */
   address: string | null
-  traceparent?: string
   /** Method and path as digested. */
   method: string
   path: string

@@ -85,7 +85,7 @@ async function chargeAndSettle(
   { leaseToken, digest }: ClaimItem,
   startedMs: number,
 ): Promise<Answer> {
-  const { outcome, calls } = await charge(deps, order, deadlineFor(deps, startedMs, request.traceparent))
+  const { outcome, calls } = await charge(deps, order, deadlineFor(deps, startedMs))
   await checkpoint('checkout.charged')
   const settled = await settle(deps, order, outcome, { cause: 'answer', actor: request.requestId, calls, leaseToken })
   if (settled.applied && !isOpen(settled.order.status)) {

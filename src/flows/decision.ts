@@ -38,7 +38,6 @@ export interface Decision {
   outcome: DecisionOutcome
   /** The person's own words. */
   reason: string
-  traceparent?: string
 }
 
 /**
@@ -62,7 +61,7 @@ export async function decideOrder(deps: Deps, by: Operator, decision: Decision):
       return (await readOrder(tx, by.tenantId, id)) ?? order
     })
   }
-  const deadline = deadlineFor(deps, performance.now(), decision.traceparent)
+  const deadline = deadlineFor(deps, performance.now())
   const deciding = new Deciding(deps, order, by, deadline)
   return audited(
     deps,

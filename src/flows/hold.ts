@@ -30,7 +30,6 @@ interface EndedBy {
   cause: 'merchant' | 'expiry' | 'operator'
   /** The request, worker run or operator. */
   actor: string
-  traceparent?: string
   /** Yields to customers' calls. */
   background: boolean
 }
@@ -58,7 +57,7 @@ export async function endHold(deps: Deps, asked: HoldEnding, by: EndedBy): Promi
   const drive: HoldDrive = {
     cause: by.cause,
     actor: by.actor,
-    deadline: { ...deadlineFor(deps, startedMs, by.traceparent), background: by.background },
+    deadline: { ...deadlineFor(deps, startedMs), background: by.background },
   }
   const order =
     decided.kind === 'decided'

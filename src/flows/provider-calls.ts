@@ -19,18 +19,16 @@ export interface Deadline {
   atMs: number
   /** Wait while customers' calls are under way. */
   background: boolean
-  /** No call starts later than this, whatever time is left. */
-  startUntil?: Date
-  traceparent?: string
+  /** No call starts later than this (`performance.now()`), whatever time is left. */
+  startUntilMs?: number
 }
 
 /** For a piece of work that began at `startedMs` under a lease taken after that. */
-export function deadlineFor(deps: Deps, startedMs: number, traceparent?: string): Deadline {
+export function deadlineFor(deps: Deps, startedMs: number): Deadline {
   const { checkoutBudgetMs, leaseMs } = deps.config
   return {
     atMs: startedMs + Math.min(checkoutBudgetMs, leaseMs - Math.min(leaseMarginMs, leaseMs / 10)),
     background: false,
-    ...(traceparent === undefined ? {} : { traceparent }),
   }
 }
 
@@ -42,7 +40,6 @@ function limitsWithin(deps: Deps, deadline: Deadline): CallLimits | null {
   if (timeoutMs < Math.min(shortestCallMs, providerTimeoutMs)) return null
   return {
     timeoutMs,
-    ...(deadline.traceparent === undefined ? {} : { traceparent: deadline.traceparent }),
     ...(deadline.background ? { turn: () => deps.gate.turn() } : {}),
   }
 }

@@ -12,7 +12,7 @@ import { readProviderRefunds } from './provider-refunds.ts'
 import { type Drive, drive } from './recovery.ts'
 
 /** Resolves with the order as it stands then. Throws a `Problem`: `not_found`, or what ending a hold is refused with. */
-export async function reconcileNow(deps: Deps, by: Operator, orderId: string, traceparent?: string): Promise<Order> {
+export async function reconcileNow(deps: Deps, by: Operator, orderId: string): Promise<Order> {
   const order = await readOrder(deps.db, by.tenantId, orderId)
   if (order === null) throw new Problem('not_found')
   const act = { action: 'reconcile', target: { type: 'order' as const, id: orderId, orderId } }
@@ -20,19 +20,19 @@ export async function reconcileNow(deps: Deps, by: Operator, orderId: string, tr
     deps,
     by,
     act,
-    () => reconcile(deps, by, order, traceparent),
+    () => reconcile(deps, by, order),
     ({ status }) => status,
   )
 }
 
-async function reconcile(deps: Deps, by: Operator, order: Order, traceparent?: string): Promise<Order> {
+async function reconcile(deps: Deps, by: Operator, order: Order): Promise<Order> {
   const { tenant_id: tenantId, order_id: orderId } = order
   const how: Drive = {
     cause: 'operator',
     actor: by.requestId,
     sendUntil: new Date(order.created_at.getTime() + deps.config.recoverySendWindowMs),
     maySendUnsent: false,
-    deadline: deadlineFor(deps, performance.now(), traceparent),
+    deadline: deadlineFor(deps, performance.now()),
   }
   if (isOpen(order.status)) {
     const asked = await claimAsk(deps.pool, tenantId, orderId, deps.config.reconcileAfterMs, true)

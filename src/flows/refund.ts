@@ -32,7 +32,6 @@ export interface RefundRequest {
   orderId: string
   key: string
   requestId: string
-  traceparent?: string
   /** Method and path as digested. */
   method: string
   path: string
@@ -80,7 +79,7 @@ async function attempt(deps: Deps, request: RefundRequest, digest: RequestDigest
     switch (claim.kind) {
       case 'claimed': {
         await checkpoint('refund.claimed')
-        const deadline = deadlineFor(deps, startedMs, request.traceparent)
+        const deadline = deadlineFor(deps, startedMs)
         return told(deps, await sendRefund(deps, order, claim.refund, leaseToken, deadline))
       }
       case 'not_found':
@@ -96,7 +95,7 @@ async function attempt(deps: Deps, request: RefundRequest, digest: RequestDigest
 }
 
 function repeatOf(deps: Deps, request: RefundRequest): Parameters<typeof answerKnown>[1] {
-  const deadline = (): Deadline => deadlineFor(deps, performance.now(), request.traceparent)
+  const deadline = (): Deadline => deadlineFor(deps, performance.now())
   return {
     tenantId: request.tenantId,
     key: request.key,

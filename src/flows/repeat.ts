@@ -50,6 +50,6 @@ function asCustomer(deps: Deps, request: AttemptRequest, order: Order): Drive {
     actor: request.requestId,
     sendUntil: new Date(Math.min(order.expires_at.getTime(), order.created_at.getTime() + providerForgetsKeysMs)),
     maySendUnsent: true,
-    deadline: deadlineFor(deps, performance.now(), request.traceparent),
+    deadline: deadlineFor(deps, performance.now()),
   }
 }

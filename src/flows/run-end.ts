@@ -24,7 +24,6 @@ interface FinalizeRequest {
   tenantId: string
   runId: string
   requestId: string
-  traceparent?: string
 }
 
 /** Resolves with the run, finished unless the provider's word is in doubt; then a worker goes on. Throws `not_found`. */
@@ -32,7 +31,6 @@ export function finalizeRun(deps: Deps, request: FinalizeRequest): Promise<Run> 
   return endRun(deps, request.tenantId, orderIdOf(request.runId), {
     closing: 'finalize',
     actor: request.requestId,
-    ...(request.traceparent === undefined ? {} : { traceparent: request.traceparent }),
     background: false,
   })
 }
@@ -42,7 +40,6 @@ interface RunEndedBy {
   closing: RunClosing
   /** The request or worker run. */
   actor: string
-  traceparent?: string
   /** Yields to customers' calls. */
   background: boolean
 }
@@ -79,7 +76,6 @@ async function endItsHold(deps: Deps, { order, usage, closedBy }: Run, by: RunEn
       {
         cause: closedBy === 'expiry' ? 'expiry' : 'merchant',
         actor: by.actor,
-        ...(by.traceparent === undefined ? {} : { traceparent: by.traceparent }),
         background: by.background,
       },
     )
@@ -101,7 +97,7 @@ async function giveUpHold(deps: Deps, order: Order, by: RunEndedBy, isFirst: boo
     actor: by.actor,
     sendUntil: new Date(0),
     maySendUnsent: false,
-    deadline: { ...deadlineFor(deps, performance.now(), by.traceparent), background: by.background },
+    deadline: { ...deadlineFor(deps, performance.now()), background: by.background },
   })
   return now
 }

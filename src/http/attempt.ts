@@ -18,14 +18,6 @@ function keyOf(request: FastifyRequest): string {
   throw new Problem('idempotency_key_invalid', { detail: parsed.reason })
 }
 
-/** The caller's trace, handed on to the provider. */
-export function traceOf(request: FastifyRequest): { traceparent?: string } {
-  const { traceparent } = request.headers
-  return typeof traceparent === 'string' && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(traceparent)
-    ? { traceparent }
-    : {}
-}
-
 /** What asks for an attempt: whose it is, its key, and the request as it is digested, for which `path` is the one that
  * was called. Throws the `Problem` where there is no key or it is malformed. */
 export function attemptOf(request: FastifyRequest, path: string) {
@@ -36,7 +28,6 @@ export function attemptOf(request: FastifyRequest, path: string) {
     key: keyOf(request),
     requestId: request.id,
     address: role === 'storefront' ? clientNetwork(request.ip) : null,
-    ...traceOf(request),
     method: 'POST',
     path,
   }

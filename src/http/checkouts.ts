@@ -10,7 +10,7 @@ import { checkout } from '../flows/checkout.ts'
 import type { CheckoutBody } from '../flows/checkout-request.ts'
 import { lookUpAttempt } from '../flows/look-up.ts'
 import type { App } from './app-type.ts'
-import { attemptOf, retryAfter, sendAnswer, traceOf } from './attempt.ts'
+import { attemptOf, retryAfter, sendAnswer } from './attempt.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import * as contract from './contract/checkouts.ts'
 import {
@@ -96,7 +96,7 @@ export function checkoutRoutes(app: App, deps: Deps, ring: KeyRing): void {
     async (request, reply) => {
       const { tenantId } = callerOf(request)
       const key = keyInPath(request.params.key)
-      const order = await cancelCheckout(deps, { tenantId, key, requestId: request.id, ...traceOf(request) })
+      const order = await cancelCheckout(deps, { tenantId, key, requestId: request.id })
       if (isOpen(order.status)) reply.code(202).header('retry-after', retryAfter(deps.config.reconcileAfterMs))
       return orderView(order)
     },

@@ -7,7 +7,6 @@ import { Problem } from '../domain/problem.ts'
 import { endHold, type HoldEnding } from '../flows/hold.ts'
 import { readOrder } from '../store/orders.ts'
 import type { App } from './app-type.ts'
-import { traceOf } from './attempt.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import * as contract from './contract/orders.ts'
 import { Amount, bodyOptional, closed, EmptyBody, IdParams } from './input.ts'
@@ -25,7 +24,7 @@ export function holdRoutes(app: App, deps: Deps, ring: KeyRing): void {
     if (order?.kind === 'run') {
       throw new Problem('order_state_conflict', { detail: 'The order is a metered run: finalize the run.' })
     }
-    const by = { cause: 'merchant' as const, actor: request.id, ...traceOf(request), background: false }
+    const by = { cause: 'merchant' as const, actor: request.id, background: false }
     return endHold(deps, { tenantId, orderId, ...ending }, by)
   }
 

@@ -9,7 +9,7 @@ import { finalizeRun } from '../flows/run-end.ts'
 import { recordUsage, type UsageAnswer } from '../flows/usage.ts'
 import { type Run, readRun } from '../store/runs.ts'
 import type { App } from './app-type.ts'
-import { attemptOf, retryAfter, sendAnswer, traceOf } from './attempt.ts'
+import { attemptOf, retryAfter, sendAnswer } from './attempt.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import * as contract from './contract/runs.ts'
 import {
@@ -96,7 +96,6 @@ export function runRoutes(app: App, deps: Deps, ring: KeyRing): void {
         tenantId: callerOf(request).tenantId,
         runId: request.params.id,
         requestId: request.id,
-        ...traceOf(request),
       })
       if (!hasEnded(run)) reply.code(202).header('retry-after', retryAfter(deps.config.reconcileAfterMs))
       return runView(run.order, run)

@@ -71,8 +71,6 @@ export interface ProviderTarget {
 export interface CallLimits {
   /** Longest time for the whole call, ms. */
   timeoutMs: number
-  /** W3C `traceparent` to hand on, where the caller has one. */
-  traceparent?: string
   /** Awaited before each HTTP call after the first: a call of the port may need several, and each takes its turn. */
   turn?(): Promise<void>
 }

@@ -112,14 +112,12 @@ export class Conversation {
 
   #options(key: string | undefined): Stripe.RequestOptions {
     const { apiVersion, connectedAccount } = this.#target
-    const { traceparent } = this.#limits
     return {
       // The SDK takes no fraction, and reads 0 as its own default of 80 s.
       timeout: Math.max(1, Math.floor(this.#deadline - performance.now())),
       apiVersion,
       ...(key === undefined ? {} : { idempotencyKey: key }),
       ...(connectedAccount === null ? {} : { stripeAccount: connectedAccount }),
-      ...(traceparent !== undefined && traceparentForm.test(traceparent) ? { headers: { traceparent } } : {}),
     }
   }
 }
@@ -127,6 +125,3 @@ export class Conversation {
 function isNotSent(outcome: { kind: string }): outcome is NotSent {
   return outcome.kind === 'not_sent'
 }
-
-/** https://www.w3.org/TR/trace-context/#traceparent-header: anything else must not keep a payment from being sent. */
-const traceparentForm = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/

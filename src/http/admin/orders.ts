@@ -12,7 +12,7 @@ import { listAudit } from '../../store/operator-audit.ts'
 import { readStory } from '../../store/order-story.ts'
 import { readOrder } from '../../store/orders.ts'
 import type { App } from '../app-type.ts'
-import { retryAfter, traceOf } from '../attempt.ts'
+import { retryAfter } from '../attempt.ts'
 import { callerOf } from '../auth.ts'
 import * as contract from '../contract/admin-orders.ts'
 import { bodyOptional, closed, EmptyBody, IdParams, noQueryOnPost } from '../input.ts'
@@ -84,7 +84,7 @@ export function adminOrderRoutes(app: App, deps: Deps, preParsing: Admission): v
       schema: { ...contract.reconcileOrder, params: IdParams, body: EmptyBody },
     },
     async (request, reply) => {
-      const order = await reconcileNow(deps, operatorOf(request), request.params.id, traceOf(request).traceparent)
+      const order = await reconcileNow(deps, operatorOf(request), request.params.id)
       if (isOpen(order.status)) reply.code(202).header('retry-after', retryAfter(deps.config.reconcileAfterMs))
       return view(order)
     },
@@ -99,7 +99,7 @@ export function adminOrderRoutes(app: App, deps: Deps, preParsing: Admission): v
     },
     async (request) => {
       const { outcome, reason } = request.body
-      const decision = { orderId: request.params.id, outcome, reason, ...traceOf(request) }
+      const decision = { orderId: request.params.id, outcome, reason }
       return view(await decideOrder(deps, operatorOf(request), decision))
     },
   )
