@@ -63,6 +63,19 @@ function isRoute(name: string): boolean {
   )
 }
 
+/** Each as `file` › name, a line of its own. */
+function testsThatAreGone(text: string): string[] {
+  const tests = [...text.matchAll(/^ *- `(test\/[^`]+)` › (.+)$/gm)]
+  expect(tests.length).toBeGreaterThan(0)
+  return tests.filter(([, file = '', name = '']) => !isTest(read(file), name)).map(([line]) => line)
+}
+
+describe('docs/security.md', () => {
+  it('is shown by tests that exist', () => {
+    expect(testsThatAreGone(read('docs/security.md'))).toEqual([])
+  })
+})
+
 describe('docs/guarantees.md', () => {
   const page = read('docs/guarantees.md')
   const promises = [...page.matchAll(/^### (.+)$/gm)].map(([, heading]) => heading ?? '')
@@ -78,10 +91,7 @@ describe('docs/guarantees.md', () => {
     const words = named(heldBy).filter((name) => /^[a-z]+(_[a-z]+)*$/.test(name))
     expect(words.filter((word) => !sources.includes(word))).toEqual([])
 
-    const tests = [...section.matchAll(/^ {2}- `(test\/[^`]+)` › (.+)$/gm)]
-    expect(tests.length).toBeGreaterThan(0)
-    const gone = tests.filter(([, file = '', name = '']) => !isTest(read(file), name)).map(([line]) => line)
-    expect(gone).toEqual([])
+    expect(testsThatAreGone(section)).toEqual([])
   })
 })
 
