@@ -9,6 +9,10 @@ Checkout listens on ${url}
   backend key     ${demoKeys.backend}
   admin key       ${demoKeys.admin}
 
+  a shop          ${url}/shop
+  operators       ${url}/admin
+  the API         ${url}/docs
+
 Try a double submit; both answers are the same order:
 
   for i in 1 2; do

@@ -244,17 +244,15 @@ export async function readNobodysJob(
   return row ?? null
 }
 
-function nobodysJobs(db: Kysely<Tables>, { provider, tenantId, account }: EventViewer) {
-  return db
-    .selectFrom('jobs')
-    .select(shown)
-    .where('tenant_id', '=', nobody)
-    .where(
-      sql<boolean>`coalesce(
-        (SELECT coalesce(e.tenant_id = ${tenantId}, e.account IS NOT DISTINCT FROM ${account})
-         FROM provider_events e WHERE e.provider = ${provider} AND e.event_id = jobs.business_id),
-        ${account}::text IS NULL)`,
-    )
+function nobodysJobs(db: Kysely<Tables>, viewer: EventViewer) {
+  return db.selectFrom('jobs').select(shown).where(isNobodysFor(viewer))
+}
+
+export function isNobodysFor({ provider, tenantId, account }: EventViewer) {
+  return sql<boolean>`(tenant_id = ${nobody} AND coalesce(
+    (SELECT coalesce(e.tenant_id = ${tenantId}, e.account IS NOT DISTINCT FROM ${account})
+     FROM provider_events e WHERE e.provider = ${provider} AND e.event_id = jobs.business_id),
+    ${account}::text IS NULL))`
 }
 
 function pageOf(

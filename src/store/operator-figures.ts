@@ -1,6 +1,7 @@
 /** What waits for a person or a worker in one tenant, and how much has been begun lately. */
 import { type Kysely, sql } from 'kysely'
 import { firstIdFrom } from '../domain/ids.ts'
+import { type EventViewer, isNobodysFor } from './jobs.ts'
 import { isLatestDelivery } from './merchant-events.ts'
 import type { Tables } from './tables.ts'
 
@@ -16,6 +17,8 @@ interface Waiting {
   /** Ended or holding their money, and flagged. */
   flagged: number
   dead_jobs: number
+  /** Likewise, for events that name no tenant. */
+  unnamed_dead_jobs: number
   due_jobs: number
   /** For how long the longest waiting job has been due: since then. */
   oldest_due_at: Date | null
@@ -31,12 +34,8 @@ interface Waiting {
 }
 
 /** Every count reads an index that holds what is unfinished alone, and stops at `countedMax`. */
-export async function readWaiting(
-  db: Kysely<Tables>,
-  tenantId: string,
-  /** The tenant's account at the provider; null for the credentials' own. */
-  account: string | null,
-): Promise<Waiting> {
+export async function readWaiting(db: Kysely<Tables>, viewer: EventViewer): Promise<Waiting> {
+  const { tenantId, account } = viewer
   const countUpTo = (rows: ReturnType<typeof sql>) =>
     sql<number>`(SELECT count(*) FROM (${rows} LIMIT ${sql.lit(countedMax)}) counted)`
   const toDecide = sql`orders WHERE tenant_id = ${tenantId} AND (status = 'needs_reconcile' OR reconcile_reason IS NOT NULL)`
@@ -51,6 +50,8 @@ export async function readWaiting(
       AS flagged,
     ${countUpTo(sql`SELECT FROM jobs WHERE tenant_id = ${tenantId} AND state = 'dead' AND state IN ('dead', 'discarded')`)}
       AS dead_jobs,
+    ${countUpTo(sql`SELECT FROM jobs WHERE ${isNobodysFor(viewer)} AND state = 'dead' AND state IN ('dead', 'discarded')`)}
+      AS unnamed_dead_jobs,
     due.jobs AS due_jobs,
     due.oldest AS oldest_due_at,
     ${countUpTo(sql`SELECT FROM ${emails} AND state = 'uncertain'`)} AS uncertain_emails,

@@ -96,7 +96,9 @@ describe.each([false, true])('with statistics: %s', (analysed) => {
   })
 
   it('the figures cost as little, whatever has been settled', async () => {
-    const { found, blocks } = await costOf(() => readWaiting(db, 'ten_a', null))
+    const { found, blocks } = await costOf(() =>
+      readWaiting(db, { provider: 'stripe', tenantId: 'ten_a', account: null }),
+    )
     expect(found).toMatchObject({ foreign_events: 1, undelivered: 1, due_jobs: 1, dead_jobs: 0, needs_reconcile: 0 })
     expect(blocks).toBeLessThan(100)
     const started = await costOf(() => readStarted(db, 'ten_a', 2, new Date()))

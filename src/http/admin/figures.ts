@@ -28,7 +28,7 @@ export function figureRoutes(app: App, deps: Deps, preParsing: Admission, tally:
       const now = new Date()
       const [name, waiting, started] = await Promise.all([
         tenantName(deps.db, tenantId),
-        readWaiting(deps.db, tenantId, connectedAccount),
+        readWaiting(deps.db, { provider: deps.notifications.provider, tenantId, account: connectedAccount }),
         readStarted(deps.db, tenantId, Number(request.query.minutes ?? '30'), now),
       ])
       return {

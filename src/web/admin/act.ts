@@ -21,7 +21,7 @@ export function actButton(view: View, { label, kind, about, question, run }: Act
     if (isUnderWay) return
     isUnderWay = true
     try {
-      if (await ask(question)) await act(view, made, run)
+      if (await ask(question, view.signal)) await act(view, made, run)
     } finally {
       isUnderWay = false
     }

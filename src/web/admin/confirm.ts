@@ -14,8 +14,8 @@ export interface Question {
 /** The second click of a double click must not confirm what it has only opened. */
 const settleMs = 350
 
-/** Resolves with whether the person confirmed; once, however often a button is pressed. */
-export function ask({ title, says, confirm, isDangerous = false }: Question): Promise<boolean> {
+/** Resolves with whether the person confirmed; once, however often a button is pressed. When the page goes (`signal`), not. */
+export function ask({ title, says, confirm, isDangerous = false }: Question, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const dialog = el('dialog', { class: 'card', 'aria-labelledby': 'question' })
     const answer = (confirmed: boolean) => {
@@ -31,6 +31,7 @@ export function ask({ title, says, confirm, isDangerous = false }: Question): Pr
       ...says.map((paragraph) => el('p', {}, paragraph)),
       el('div', { class: 'buttons' }, no, yes),
     )
+    signal.addEventListener('abort', () => answer(false))
     dialog.addEventListener('cancel', (event) => {
       event.preventDefault()
       answer(false)

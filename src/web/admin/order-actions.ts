@@ -150,12 +150,19 @@ function decide(view: View, story: Story): Piece[] {
     if (choice === undefined) return form.querySelector('input')?.focus()
     if (words === '') return reason.focus()
     press.disabled = true
-    const isSure = await ask({
-      title: `Decide: ${choice.label.toLowerCase()}?`,
-      says: [choice.does, 'The provider is asked first; nothing changes where it says otherwise.', el('q', {}, words)],
-      confirm: choice.outcome === 'acknowledge' ? 'Take it off' : 'Decide',
-      isDangerous: choice.outcome !== 'acknowledge',
-    })
+    const isSure = await ask(
+      {
+        title: `Decide: ${choice.label.toLowerCase()}?`,
+        says: [
+          choice.does,
+          'The provider is asked first; nothing changes where it says otherwise.',
+          el('q', {}, words),
+        ],
+        confirm: choice.outcome === 'acknowledge' ? 'Take it off' : 'Decide',
+        isDangerous: choice.outcome !== 'acknowledge',
+      },
+      view.signal,
+    )
     press.disabled = false
     if (!isSure) return
     const body = { outcome: choice.outcome, reason: words }

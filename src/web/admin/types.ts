@@ -15,6 +15,7 @@ export interface Figures {
     oldest_needs_reconcile_at: string | null
     flagged: number
     dead_jobs: number
+    unnamed_dead_jobs: number
     due_jobs: number
     oldest_due_at: string | null
     uncertain_emails: number

@@ -12,14 +12,14 @@ import { plain, statusWord, topicWord } from '../words.ts'
 const states = ['dead', 'ready', 'done', 'discarded']
 
 export const jobsPage: Page = async (view) => {
-  const state = view.route.query.state ?? 'dead'
-  const choices = states.map((each) => ({
-    label: statusWord(each)[0],
-    query: each === 'dead' ? {} : { state: each },
-  }))
+  const { state = 'dead', unnamed } = view.route.query
+  const choices = [
+    ...states.map((each) => ({ label: statusWord(each)[0], query: each === 'dead' ? {} : { state: each } })),
+    { label: 'Of no shop', query: { unnamed: 'true' } },
+  ]
   const list = await listing<JobInList>(view, {
     path: '/jobs',
-    query: { state },
+    query: { state, unnamed },
     caption: `Jobs: ${statusWord(state)[0]}`,
     columns: jobColumns(view),
     empty: state === 'dead' ? 'No job was given up.' : 'There are no such jobs.',

@@ -78,14 +78,17 @@ function startForm(view: View): HTMLElement {
     told.replaceChildren(...(wrong === null ? [] : [notice('bad', wrong)]))
     if (wrong !== null) return
     start.disabled = true
-    const isSure = await ask({
-      title: 'Compare the books of this period?',
-      says: [
-        el('span', {}, moment(period.from.toISOString()), ' to ', moment(period.to.toISOString())),
-        'A worker reads the provider’s list of payments, slowly enough that customers are not held up. Orders that differ are flagged; nothing is moved.',
-      ],
-      confirm: 'Compare',
-    })
+    const isSure = await ask(
+      {
+        title: 'Compare the books of this period?',
+        says: [
+          el('span', {}, moment(period.from.toISOString()), ' to ', moment(period.to.toISOString())),
+          'A worker reads the provider’s list of payments, slowly enough that customers are not held up. Orders that differ are flagged; nothing is moved.',
+        ],
+        confirm: 'Compare',
+      },
+      view.signal,
+    )
     start.disabled = false
     if (!isSure) return
     await act(view, start, async () => {

@@ -72,6 +72,14 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       to: hashOf(['jobs']),
     },
     {
+      count: waiting.unnamed_dead_jobs,
+      one: 'job for a notification of no shop was given up',
+      many: 'jobs for notifications of no shop were given up',
+      more: 'Mend the cause, then requeue or discard.',
+      to: hashOf(['jobs'], { unnamed: 'true' }),
+      isQuiet: true,
+    },
+    {
       count: waiting.uncertain_emails + waiting.failed_emails,
       one: 'email is uncertain or failed',
       many: 'emails are uncertain or failed',
