@@ -5,9 +5,6 @@ import { readFigures } from '../store/figures.ts'
 import type { App } from './app-type.ts'
 import * as contract from './contract/service.ts'
 
-/** Whoever asks more often gets the same figures, so that asking cannot cost the database more, ms. */
-const figuresMs = 1000
-
 export function healthRoutes(app: App, deps: Deps, lifecycle: { draining: boolean }): void {
   // Alive says nothing of the database: restarting the process would not bring that back.
   app.get('/healthz', { schema: { ...contract.alive } }, async () => ({ status: 'ok' }))
@@ -26,13 +23,15 @@ export function healthRoutes(app: App, deps: Deps, lifecycle: { draining: boolea
     return reply.header('content-type', deps.metrics.contentType).send(await deps.metrics.text(await figures()))
   })
 
-  let read: { figures: Promise<Figure[] | null>; untilMs: number } | undefined
+  let reading: Promise<Figure[] | null> | undefined
+  /** One reading at a time, shared by all who ask meanwhile: however many do, the database has one at work on it. */
   function figures(): Promise<Figure[] | null> {
-    const nowMs = performance.now()
     // What is counted here is shown even while the database is away: that is when it is needed most.
-    if (read === undefined || read.untilMs < nowMs) {
-      read = { figures: readFigures(deps.pool).catch(() => null), untilMs: nowMs + figuresMs }
-    }
-    return read.figures
+    reading ??= readFigures(deps.pool)
+      .catch(() => null)
+      .finally(() => {
+        reading = undefined
+      })
+    return reading
   }
 }
