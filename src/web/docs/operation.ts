@@ -67,11 +67,11 @@ function parameterItem({ name, in: place, required, schema, description }: Param
 function neighbours({ operations }: Contract, operation: Operation): HTMLElement {
   const index = operations.indexOf(operation)
   const link = (to: Operation | undefined, word: string) =>
-    to && el('a', { class: 'button', href: `#${to.id}` }, el('span', { class: 'visually-hidden' }, word), to.summary)
+    to && el('a', { class: 'button', href: `#${to.id}` }, el('span', { class: 'hint' }, word), to.summary)
   return el(
     'nav',
     { class: 'neighbours', 'aria-label': 'Neighbouring operations' },
-    link(operations[index - 1], 'Before: '),
-    link(operations[index + 1], 'Next: '),
+    link(operations[index - 1], 'Before'),
+    link(operations[index + 1], 'Next'),
   )
 }
