@@ -129,7 +129,7 @@ class Deciding {
     const { order, lease } = taken
     const context = { ...this.#context([]), leaseToken: lease.token }
     const settlesAt = new Date(order.last_send_before.getTime() + absenceCountsAfterMs)
-    const mayArrive = order.maybe_sent && settlesAt > new Date()
+    const mayArrive = order.maybe_sent && !order.clock.hasReached(settlesAt)
     // Whoever held the lease meanwhile may have sent, or learnt of a payment.
     const isNews = order.last_send_before > this.#order.last_send_before || order.intent_id !== this.#order.intent_id
     if (mayArrive || (isNews && order.maybe_sent)) {

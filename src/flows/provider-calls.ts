@@ -35,7 +35,7 @@ export function deadlineFor(deps: Deps, startedMs: number): Deadline {
 /** The limits of a call that starts now, or null where too little time is left. */
 function limitsWithin(deps: Deps, deadline: Deadline): CallLimits | null {
   const { providerTimeoutMs } = deps.config
-  if (deadline.startUntil !== undefined && new Date() >= deadline.startUntil) return null
+  if (deadline.startUntilMs !== undefined && performance.now() >= deadline.startUntilMs) return null
   const timeoutMs = Math.min(providerTimeoutMs, deadline.atMs - performance.now())
   if (timeoutMs < Math.min(shortestCallMs, providerTimeoutMs)) return null
   return {

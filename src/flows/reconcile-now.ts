@@ -2,6 +2,7 @@
 import type { Deps } from '../deps.ts'
 import { isOpen, type Order } from '../domain/order.ts'
 import { Problem } from '../domain/problem.ts'
+import { DatabaseClock } from '../store/database-clock.ts'
 import { readEnding } from '../store/holds.ts'
 import { claimAsk, readOrder } from '../store/orders.ts'
 import { readProviderDisputes } from './disputes.ts'
@@ -39,7 +40,8 @@ async function reconcile(deps: Deps, by: Operator, order: Order): Promise<Order>
     if (asked !== null) return (await drive(deps, asked, how)).order
   } else if (order.status === 'authorized') {
     const ending = await readEnding(deps.db, tenantId, orderId)
-    if (ending === null) return (await drive(deps, order, how)).order
+    // It holds its money: nothing of it is sent, or too late.
+    if (ending === null) return (await drive(deps, { ...order, clock: new DatabaseClock(new Date()) }, how)).order
     const { action, amount } = ending
     const operator = { cause: 'operator' as const, actor: by.requestId, background: false }
     return endHold(deps, { tenantId, orderId, action, amount }, operator)

@@ -16,6 +16,7 @@ import type { Order } from '../domain/order.ts'
 import type { CallLimits, CallResult, PaymentOutcome, PaymentSearch, ProviderCall } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { readAttempts, takeLease } from '../store/attempts.ts'
+import type { ClaimedOrder } from '../store/order-json.ts'
 import { type Cause, readOrder, recordCalls } from '../store/orders.ts'
 import { whoGaveUp } from '../store/who-gave-up.ts'
 import { ask, charge, type Deadline, targetOf } from './provider-calls.ts'
@@ -32,7 +33,7 @@ export interface Drive {
   cause: Cause
   /** The request, event, worker run or operator. */
   actor: string
-  /** Until when this caller may send the charge again. */
+  /** Until when this caller may send the charge again, by the database's clock. */
   sendUntil: Date
   /** May send what surely was never sent: only the customer's own repeat may. */
   maySendUnsent: boolean
@@ -52,7 +53,7 @@ export async function takeOver(
   tenantId: string,
   orderId: string,
   maySend: boolean,
-): Promise<{ order: Order; lease: Lease } | null> {
+): Promise<{ order: ClaimedOrder; lease: Lease } | null> {
   await checkpoint('recovery.taking_over')
   const token = randomUUID()
   const taken = await takeLease(deps.pool, tenantId, orderId, token, { leaseMs: deps.config.leaseMs, maySend })
@@ -60,7 +61,7 @@ export async function takeOver(
 }
 
 /** One attempt at it; resolves with where the order stands then. The caller has claimed the ask, or holds the lease. */
-export async function drive(deps: Deps, claimed: Order, by: Drive, held?: Lease): Promise<SettleResult> {
+export async function drive(deps: Deps, claimed: ClaimedOrder, by: Drive, held?: Lease): Promise<SettleResult> {
   // A pending order belongs to whoever holds its lease; one that died may have sent.
   const taken =
     held === undefined && claimed.status === 'pending'
@@ -74,10 +75,10 @@ class Driving {
   readonly #deps: Deps
   readonly #by: Drive
   readonly #calls: ProviderCall[] = []
-  #order: Order
+  #order: ClaimedOrder
   #lease: Lease | undefined
 
-  constructor(deps: Deps, order: Order, by: Drive, lease: Lease | undefined) {
+  constructor(deps: Deps, order: ClaimedOrder, by: Drive, lease: Lease | undefined) {
     this.#deps = deps
     this.#order = order
     this.#by = by
@@ -113,7 +114,7 @@ class Driving {
   }
 
   get #waitedTooLong(): boolean {
-    return this.#order.expires_at <= new Date()
+    return this.#order.clock.hasReached(this.#order.expires_at)
   }
 
   get #closing(): boolean {
@@ -129,7 +130,7 @@ class Driving {
       !send_is_pointless &&
       // A process that is older than the claim cannot build its parameters.
       parameter_version <= this.#deps.provider.versions.parameters &&
-      new Date() < this.#by.sendUntil &&
+      !this.#order.clock.hasReached(this.#by.sendUntil) &&
       (!this.#unsent || this.#by.maySendUnsent)
     )
   }
@@ -138,7 +139,7 @@ class Driving {
     await checkpoint('recovery.sending')
     const { outcome, calls } = await charge(this.#deps, this.#order, {
       ...this.#by.deadline,
-      startUntil: this.#by.sendUntil,
+      startUntilMs: this.#order.clock.hereMs(this.#by.sendUntil),
     })
     this.#calls.push(...calls)
     await checkpoint('recovery.sent')
@@ -193,9 +194,9 @@ class Driving {
   }
 
   async #absent(): Promise<SettleResult> {
-    const { intent_id, last_send_before, reconcile_reason } = this.#order
+    const { intent_id, last_send_before, reconcile_reason, clock } = this.#order
     if (intent_id !== null) return this.#stay('payment_not_found')
-    if (last_send_before.getTime() + absenceCountsAfterMs > Date.now()) {
+    if (!clock.hasReached(new Date(last_send_before.getTime() + absenceCountsAfterMs))) {
       return this.#stay(reconcile_reason ?? 'not_found_yet')
     }
     if (!(await this.#own(false))) return this.#asItStands()

@@ -15,7 +15,7 @@ import type { Refund } from '../domain/refund.ts'
 import type { ProviderRefund } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { readOrder, recordCalls, recordFacts } from '../store/orders.ts'
-import { takeRefundLease } from '../store/refund-claims.ts'
+import { type TakenRefund, takeRefundLease } from '../store/refund-claims.ts'
 import { readRefund } from '../store/refunds.ts'
 import { ask, type Deadline, providerForgetsKeysMs, send, targetOf } from './provider-calls.ts'
 import { readProviderRefunds } from './provider-refunds.ts'
@@ -39,10 +39,15 @@ export async function driveRefund(deps: Deps, refund: Refund, deadline: Deadline
   if (refund.provider_refund_id !== null) return readThere(deps, order, refund, refund.provider_refund_id, deadline)
   const leaseToken = randomUUID()
   const { leaseMs } = deps.config
-  const taken = await takeRefundLease(deps.db, refund, leaseToken, { leaseMs, maySend: maySend(refund) })
+  const taken = await takeRefundLease(deps.db, refund, leaseToken, {
+    leaseMs,
+    // The merchant wants it, however late; but never when the provider could have forgotten the key, which would make it a
+    // second refund.
+    sendsForMs: providerForgetsKeysMs,
+  })
   if (taken === null) return endedMeanwhile(deps, refund)
-  return maySend(taken)
-    ? sendRefund(deps, order, taken, leaseToken, deadline)
+  return taken.maySend
+    ? sendRefund(deps, order, taken.refund, leaseToken, deadline)
     : search(deps, order, taken, leaseToken, deadline)
 }
 
@@ -77,12 +82,6 @@ export async function sendRefund(
   return settled.refund
 }
 
-/** The merchant wants it, however late; but never when the provider could have forgotten the key, which would make it a
- * second refund. */
-function maySend(refund: Refund): boolean {
-  return !refund.send_is_pointless && Date.now() < refund.created_at.getTime() + providerForgetsKeysMs
-}
-
 async function readThere(
   deps: Deps,
   order: Order,
@@ -102,7 +101,7 @@ async function readThere(
 async function search(
   deps: Deps,
   order: Order,
-  refund: Refund,
+  { refund, clock }: TakenRefund,
   leaseToken: string,
   deadline: Deadline,
 ): Promise<Refund> {
@@ -119,8 +118,8 @@ async function search(
   if (found !== undefined) {
     return (await settleRefund(deps, refund, { kind: found.status, refund: found }, context)).refund
   }
-  if (refund.last_send_before.getTime() + absenceCountsAfterMs > Date.now())
-    return stay(refund.doubt ?? 'not_found_yet')
+  const absenceCountsFrom = new Date(refund.last_send_before.getTime() + absenceCountsAfterMs)
+  if (!clock.hasReached(absenceCountsFrom)) return stay(refund.doubt ?? 'not_found_yet')
   return (await settleRefund(deps, refund, { kind: 'gone' }, context)).refund
 }
 

@@ -4,7 +4,7 @@ import type { RequestDigest } from '../domain/digest.ts'
 import type { Order } from '../domain/order.ts'
 import type { ProblemCode } from '../domain/problem.ts'
 import type { ProviderTarget } from '../provider/port.ts'
-import { type OrderJson, orderFromJson } from './order-json.ts'
+import { type ClaimedOrder, type OrderJson, orderFromJson, withClock } from './order-json.ts'
 
 /** What an attempt wants to claim. Absent fields are left out, never null: the SQL asks for their presence. */
 export interface ClaimItem {
@@ -289,11 +289,11 @@ export async function takeLease(
   orderId: string,
   leaseToken: string,
   { leaseMs, maySend }: { leaseMs: number; maySend: boolean },
-): Promise<{ from: 'running' | 'resumable' | 'open'; order: Order } | null> {
-  const { rows } = await pool.query<{ from_state: 'running' | 'resumable' | 'open'; order_row: OrderJson }>(
-    'SELECT * FROM take_lease($1, $2, $3, $4, $5)',
+): Promise<{ from: 'running' | 'resumable' | 'open'; order: ClaimedOrder } | null> {
+  const { rows } = await pool.query<{ from_state: 'running' | 'resumable' | 'open'; order_row: OrderJson; now: Date }>(
+    'SELECT *, clock_timestamp() AS now FROM take_lease($1, $2, $3, $4, $5)',
     [tenantId, orderId, leaseToken, leaseMs, maySend],
   )
   const [row] = rows
-  return row === undefined ? null : { from: row.from_state, order: orderFromJson(row.order_row) }
+  return row === undefined ? null : { from: row.from_state, order: withClock(row.order_row, row.now) }
 }

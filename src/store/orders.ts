@@ -5,7 +5,7 @@ import type { Order, OrderStatus } from '../domain/order.ts'
 import type { Transfer } from '../domain/posting.ts'
 import type { ProviderCall } from '../provider/port.ts'
 import { transaction } from '../runtime/database.ts'
-import { type OrderJson, orderFromJson } from './order-json.ts'
+import { type ClaimedOrder, type OrderJson, orderFromJson, withClock } from './order-json.ts'
 import type { Tables } from './tables.ts'
 
 /** Who or what brought a change. */
@@ -163,17 +163,20 @@ export function listOrders(
 
 /** Orders that wait longest for being asked about, and are due; each is claimed for asking by moving its `next_ask_at`
  * on: from `firstMs`, doubling to 15 min, with jitter. The claim is shared by all that ask. */
-export async function claimDueOrders(pool: pg.Pool, limits: { firstMs: number; atMost: number }): Promise<Order[]> {
-  const { rows } = await pool.query<{ order_row: OrderJson }>(
+export async function claimDueOrders(
+  pool: pg.Pool,
+  limits: { firstMs: number; atMost: number },
+): Promise<ClaimedOrder[]> {
+  const { rows } = await pool.query<{ order_row: OrderJson; now: Date }>(
     `UPDATE orders o SET asks = o.asks + 1, next_ask_at = ${nextAsk('$1')}
      FROM (SELECT tenant_id, order_id FROM orders
            WHERE status IN ('pending', 'requires_action', 'needs_reconcile') AND next_ask_at <= now()
            ORDER BY next_ask_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED) due
      WHERE o.tenant_id = due.tenant_id AND o.order_id = due.order_id
-     RETURNING to_jsonb(o) AS order_row`,
+     RETURNING to_jsonb(o) AS order_row, clock_timestamp() AS now`,
     [limits.firstMs, limits.atMost],
   )
-  return rows.map((row) => orderFromJson(row.order_row))
+  return rows.map((row) => withClock(row.order_row, row.now))
 }
 
 /** The same claim for one order; null where it is not open, or was asked about too recently and `evenIfRecent` is not set. */
@@ -183,16 +186,16 @@ export async function claimAsk(
   orderId: string,
   firstMs: number,
   evenIfRecent = false,
-): Promise<Order | null> {
-  const { rows } = await pool.query<{ order_row: OrderJson }>(
+): Promise<ClaimedOrder | null> {
+  const { rows } = await pool.query<{ order_row: OrderJson; now: Date }>(
     `UPDATE orders o SET asks = o.asks + 1, next_ask_at = ${nextAsk('$3')}
      WHERE o.tenant_id = $1 AND o.order_id = $2 AND o.status IN ('pending', 'requires_action', 'needs_reconcile')
        AND ($4 OR o.next_ask_at <= now())
-     RETURNING to_jsonb(o) AS order_row`,
+     RETURNING to_jsonb(o) AS order_row, clock_timestamp() AS now`,
     [tenantId, orderId, firstMs, evenIfRecent],
   )
   const [row] = rows
-  return row === undefined ? null : orderFromJson(row.order_row)
+  return row === undefined ? null : withClock(row.order_row, row.now)
 }
 
 function nextAsk(firstMs: string): string {

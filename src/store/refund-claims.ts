@@ -1,10 +1,11 @@
 /** Who works on a refund: its key and its part of the budget claimed, its lease taken. Locks: order, attempt, refund. */
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import type { RequestDigest } from '../domain/digest.ts'
 import type { Order } from '../domain/order.ts'
 import { type Refund, refundable } from '../domain/refund.ts'
 import { transaction } from '../runtime/database.ts'
 import { lockOrder, recountBudget } from './budget.ts'
+import { DatabaseClock } from './database-clock.ts'
 import { reopenErasure } from './erasures.ts'
 import { lockRefund } from './refunds.ts'
 import type { Tables } from './tables.ts'
@@ -31,6 +32,13 @@ type RefundClaim =
   | { kind: 'not_found' }
   | { kind: 'not_paid'; order: Order }
   | { kind: 'exceeds'; order: Order; refundable: number }
+
+/** A refund whose lease was taken, with the clock that its times are of. */
+export interface TakenRefund {
+  refund: Refund
+  maySend: boolean
+  clock: DatabaseClock
+}
 
 /** Takes the key and reserves the amount on the order's budget, before the provider is asked. */
 export async function claimRefund(db: Kysely<Tables>, item: RefundClaimItem): Promise<RefundClaim> {
@@ -94,14 +102,15 @@ export async function claimRefund(db: Kysely<Tables>, item: RefundClaimItem): Pr
 
 /**
  * Takes the lease of a refund in doubt where nobody holds it. Where its owner died or froze, it counts as perhaps sent from
- * then on. `maySend`: it may be sent under the lease. Null where somebody holds the lease or there is no doubt any more.
+ * then on. It may be sent under the lease (`maySend`) for `sendsForMs` after it was made, where that is not pointless. Null
+ * where somebody holds the lease or there is no doubt any more.
  */
 export async function takeRefundLease(
   db: Kysely<Tables>,
   refund: Refund,
   leaseToken: string,
-  { leaseMs, maySend }: { leaseMs: number; maySend: boolean },
-): Promise<Refund | null> {
+  { leaseMs, sendsForMs }: { leaseMs: number; sendsForMs: number },
+): Promise<TakenRefund | null> {
   const { tenant_id, refund_id } = refund
   return transaction(db, async (tx) => {
     const attempt = await lockAttempt(tx, refund)
@@ -109,7 +118,7 @@ export async function takeRefundLease(
     const { status } = await lockRefund(tx, tenant_id, refund_id)
     if (status !== 'pending') return null
     return own(tx, refund, leaseToken, leaseMs, {
-      maySend,
+      maySend: sql`(NOT send_is_pointless AND created_at + ${sendsForMs}::float8 * interval '1 ms' > now())`,
       ...(attempt.state === 'running' ? { maybe_sent: true } : {}),
     })
   })
@@ -130,7 +139,7 @@ export async function resumeRefund(
     if (order === null || attempt?.state !== 'resumable' || status !== 'unsent') return { kind: 'taken' }
     const left = refundable(order)
     if (refund.amount > left) return { kind: 'exceeds', order, refundable: left }
-    const resumed = await own(tx, refund, leaseToken, leaseMs, { maySend: true, status: 'pending' })
+    const { refund: resumed } = await own(tx, refund, leaseToken, leaseMs, { maySend: sql`true`, status: 'pending' })
     await recountBudget(tx, tenant_id, order_id)
     return { kind: 'resumed', refund: resumed }
   })
@@ -164,8 +173,8 @@ async function own(
   refund: Refund,
   leaseToken: string,
   leaseMs: number,
-  { maySend, ...set }: { maySend: boolean; status?: 'pending'; maybe_sent?: true },
-): Promise<Refund> {
+  { maySend, ...set }: { maySend: RawBuilder<boolean>; status?: 'pending'; maybe_sent?: true },
+): Promise<TakenRefund> {
   const leaseEnds = sql<Date>`clock_timestamp() + ${leaseMs}::float8 * interval '1 ms'`
   await tx
     .updateTable('attempts')
@@ -173,15 +182,17 @@ async function own(
     .where('tenant_id', '=', refund.tenant_id)
     .where('key', '=', refund.attempt_key)
     .execute()
-  return tx
+  const { may_send, now, ...taken } = await tx
     .updateTable('refunds')
     .set({
       ...set,
-      ...(maySend ? { last_send_before: leaseEnds } : {}),
+      last_send_before: sql<Date>`CASE WHEN ${maySend} THEN ${leaseEnds} ELSE last_send_before END`,
       next_ask_at: sql<Date>`greatest(next_ask_at, ${leaseEnds})`,
     })
     .where('tenant_id', '=', refund.tenant_id)
     .where('refund_id', '=', refund.refund_id)
     .returningAll()
+    .returning([maySend.as('may_send'), sql<Date>`clock_timestamp()`.as('now')])
     .executeTakeFirstOrThrow()
+  return { refund: taken, maySend: may_send, clock: new DatabaseClock(now) }
 }

@@ -1,11 +1,11 @@
 /** Finds orders that nobody has finished and are due to be asked about, and drives each on. */
 
 import type { Deps } from '../deps.ts'
-import type { Order } from '../domain/order.ts'
 import { deadlineFor } from '../flows/provider-calls.ts'
 import { type Drive, drive } from '../flows/recovery.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import { spanning } from '../runtime/tracing.ts'
+import type { ClaimedOrder } from '../store/order-json.ts'
 import { claimDueOrders } from '../store/orders.ts'
 
 /** Asked about at once; the gate bounds how fast the provider is called. */
@@ -18,7 +18,7 @@ export async function recoverOrders(deps: Deps): Promise<number> {
   return due.length
 }
 
-async function recover(deps: Deps, order: Order): Promise<void> {
+async function recover(deps: Deps, order: ClaimedOrder): Promise<void> {
   try {
     const span = deps.tracing.begin('internal', 'recover order', {
       'checkout.tenant_id': order.tenant_id,
