@@ -58,6 +58,9 @@ export function buildApp(
     bodyLimit: bodyLimitBytes,
     trustProxy: deps.config.trustedProxies,
     requestTimeout: arrivalMs,
+    // Node gives a request the longer and its headers the shorter of the two times, whichever is set to which, and looks every
+    // half minute unless told otherwise: https://nodejs.org/api/http.html#serverheaderstimeout
+    http: { headersTimeout: arrivalMs, connectionsCheckingInterval: 5000 },
     genReqId: () => `req_${randomUUID()}`,
     // However long it is, a route says what is wrong with it; Node takes no more than 16 KiB of URL and headers.
     routerOptions: { maxParamLength: 16_384, ignoreTrailingSlash: false, querystringParser: parseQuery },
