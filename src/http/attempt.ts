@@ -40,6 +40,7 @@ export function sendAnswer(
   pathOf = (orderId: string) => `/v1/orders/${orderId}`,
 ): FastifyReply {
   reply.request.orderId = answer.orderId
+  if (answer.status >= 400) reply.request.problemCode = (JSON.parse(answer.body) as { code: string }).code
   reply
     .code(answer.status)
     .header(
