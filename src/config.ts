@@ -221,6 +221,13 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     faults.push('STRIPE_API_BASE must be https:// with a live key')
   }
 
+  const demo = databaseUrl === undefined || boolean('SEED_DEMO')
+  if (demo && secretKey?.includes('_live_')) {
+    faults.push(
+      'a live STRIPE_SECRET_KEY needs a DATABASE_URL and no SEED_DEMO: everybody knows the keys of the demo, and could refund with them',
+    )
+  }
+
   const account = raw('STRIPE_ACCOUNT')
   const isRestricted = secretKey?.startsWith('rk_') === true
   if (account !== undefined && !/^acct_[A-Za-z0-9]+$/.test(account))
@@ -278,7 +285,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
     dataDir: raw('DATA_DIR') ?? '',
     databasePoolSize: number('DATABASE_POOL_SIZE'),
     roles: { api: roles.includes('api'), worker: roles.includes('worker') },
-    demo: databaseUrl === undefined || boolean('SEED_DEMO'),
+    demo,
     digestSecrets,
     stripe: secretKey === undefined ? undefined : { secretKey, webhookSecrets, apiBase, account },
     simulator: {

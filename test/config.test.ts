@@ -5,6 +5,11 @@ const stripe = { STRIPE_SECRET_KEY: 'sk_test_1', STRIPE_WEBHOOK_SECRET: 'whsec_1
 const restricted = { ...stripe, STRIPE_SECRET_KEY: 'rk_test_1' }
 
 describe('settings of Stripe', () => {
+  it('take a live key for a database of yours alone', () => {
+    const live = { ...stripe, STRIPE_SECRET_KEY: 'sk_live_1', DATABASE_URL: 'postgres://x', DIGEST_SECRET: 'x' }
+    expect(loadConfig(live).config).toMatchObject({ demo: false, stripe: { secretKey: 'sk_live_1' } })
+  })
+
   it('name the account of a restricted key, and warn where it is missing', () => {
     const { config, warnings } = loadConfig({ ...restricted, STRIPE_ACCOUNT: 'acct_1Shop' })
     expect([config.stripe?.account, warnings]).toEqual(['acct_1Shop', []])
@@ -18,6 +23,17 @@ describe('settings of Stripe', () => {
     [{ ...stripe, STRIPE_SECRET_KEY: 'pk_test_1' }, /STRIPE_SECRET_KEY must be a secret or restricted key/],
     [{ STRIPE_SECRET_KEY: 'sk_test_1' }, /STRIPE_WEBHOOK_SECRET is required/],
     [{ ...stripe, STRIPE_SECRET_KEY: 'sk_live_1', STRIPE_API_BASE: 'http://x' }, /STRIPE_API_BASE must be https/],
+    [{ ...stripe, STRIPE_SECRET_KEY: 'sk_live_1' }, /everybody knows the keys of the demo/],
+    [
+      {
+        ...stripe,
+        STRIPE_SECRET_KEY: 'rk_live_1',
+        DATABASE_URL: 'postgres://x',
+        DIGEST_SECRET: 'x',
+        SEED_DEMO: 'true',
+      },
+      /everybody knows the keys of the demo/,
+    ],
     [{ ...stripe, STRIPE_SECRET_KEY_FILE: '/nowhere' }, /both set/],
     [{ STRIPE_SECRET_KEY_FILE: '/nowhere/at-all' }, /cannot be read: ENOENT/],
   ])('refuse %j', (env, says) => {
