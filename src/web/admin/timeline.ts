@@ -49,18 +49,21 @@ function momentsOf(story: Story): Moment[] {
         tone: call.outcome === 'unknown' ? 'warn' : '',
       }
     }),
-    ...story.provider_events.map(
-      (event): Moment => ({
-        at: event.received_at,
-        source: 'Provider',
-        text: [
-          'Told us ',
-          code(event.type),
-          `: ${statusWord(event.state)[0].toLowerCase()}${event.reason === null ? '' : `, ${plain(event.reason)}`}.`,
-        ],
-        tone: event.state === 'mismatched' ? 'bad' : '',
-      }),
-    ),
+    // Of a type that is not used: the table has it.
+    ...story.provider_events
+      .filter(({ state }) => state !== 'ignored')
+      .map(
+        (event): Moment => ({
+          at: event.received_at,
+          source: 'Provider',
+          text: [
+            'Told us ',
+            code(event.type),
+            `: ${statusWord(event.state)[0].toLowerCase()}${event.reason === null ? '' : `, ${plain(event.reason)}`}.`,
+          ],
+          tone: event.state === 'mismatched' ? 'bad' : '',
+        }),
+      ),
     ...story.transitions.map((change): Moment => {
       const [label, tone] = statusWord(change.to_status)
       const why = change.reason === null ? '' : `: ${plain(change.reason)}`
@@ -193,7 +196,7 @@ function news(story: Story): Moment[] {
         code(types.get(delivery.event_id) ?? delivery.event_id),
         delivery.delivered
           ? '.'
-          : `: ${[delivery.http_status, delivery.error]
+          : `: ${[delivery.error ?? delivery.http_status]
               .filter(Boolean)
               .map((word) => plain(String(word)))
               .join(', ')}.`,

@@ -45,6 +45,9 @@ export const deliveriesPage: Page = async (view) => {
 }
 
 export function answerOf({ http_status: status, error }: { http_status: number | null; error: string | null }): string {
-  const words = [...(status === null ? [] : [String(status)]), ...(error === null ? [] : [plain(error)])]
+  const words = [
+    ...(status === null ? [] : [String(status)]),
+    ...(error === null || error === `http_${status}` ? [] : [plain(error)]),
+  ]
   return words.length === 0 ? '–' : words.join(', ')
 }

@@ -65,6 +65,8 @@ function verdict(report: Report): HTMLElement {
   if (report.state === 'failed')
     return notice('bad', `The comparison was given up: ${plain(report.reason ?? 'unknown')}.`)
   if (report.state === 'running') return notice('', 'A worker is comparing. This page shows how far it has come.')
+  if (differs === 0 && report.matched === 0)
+    return notice('', 'There was no payment in the period, in neither of the books.')
   if (differs === 0) return notice('good', `Both books say the same of all ${report.matched} payments of the period.`)
   return notice('bad', `${counted(differs, 'payment differs', 'payments differ')}. Look at each order below.`)
 }

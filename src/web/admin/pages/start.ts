@@ -38,6 +38,8 @@ interface Matter {
   count: number
   one: string
   many: string
+  /** Said where there is none. */
+  none: string
   more: string
   to: string
   /** Usually somebody else's, and no reason for alarm. */
@@ -51,6 +53,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       count: waiting.needs_reconcile,
       one: 'order needs reconciliation',
       many: 'orders need reconciliation',
+      none: 'No order needs reconciliation',
       more:
         oldest === null
           ? ''
@@ -61,6 +64,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       count: waiting.flagged,
       one: 'order is flagged',
       many: 'orders are flagged',
+      none: 'No order is flagged',
       more: 'Ended, but something does not fit.',
       to: hashOf(['orders'], { flagged: 'true' }),
     },
@@ -68,6 +72,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       count: waiting.dead_jobs,
       one: 'job was given up',
       many: 'jobs were given up',
+      none: 'No job was given up',
       more: 'Mend the cause, then requeue or discard.',
       to: hashOf(['jobs']),
     },
@@ -75,6 +80,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       count: waiting.unnamed_dead_jobs,
       one: 'job for a notification of no shop was given up',
       many: 'jobs for notifications of no shop were given up',
+      none: 'No job for a notification of no shop was given up',
       more: 'Mend the cause, then requeue or discard.',
       to: hashOf(['jobs'], { unnamed: 'true' }),
       isQuiet: true,
@@ -83,6 +89,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       count: waiting.uncertain_emails + waiting.failed_emails,
       one: 'email is uncertain or failed',
       many: 'emails are uncertain or failed',
+      none: 'No email is in doubt',
       more: 'It may have arrived or not, or the mail server refused it.',
       to: hashOf(['emails']),
     },
@@ -90,6 +97,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       count: waiting.undelivered,
       one: 'event has not reached the merchant',
       many: 'events have not reached the merchant',
+      none: 'Every event has reached the merchant',
       more: 'The latest delivery failed. It is tried again for some days.',
       to: hashOf(['deliveries']),
     },
@@ -97,6 +105,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       count: waiting.mismatched_events,
       one: 'notification does not match our books',
       many: 'notifications do not match our books',
+      none: 'Every notification matches our books',
       more: 'In the last 7 days.',
       to: hashOf(['events'], { state: 'mismatched' }),
     },
@@ -104,6 +113,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       count: waiting.foreign_events + waiting.unnamed_events,
       one: 'notification fits no order',
       many: 'notifications fit no order',
+      none: 'Every notification fits an order',
       more: 'In the last 7 days. Usually of something else that uses the same account.',
       to: hashOf(['events'], waiting.foreign_events > 0 ? { state: 'foreign' } : { unnamed: 'true' }),
       isQuiet: true,
@@ -111,7 +121,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
   ]
   const [urgent, quiet] = [matters.filter(({ isQuiet }) => !isQuiet), matters.filter(({ isQuiet }) => isQuiet)]
   const present = urgent.filter(({ count }) => count > 0)
-  const resting = [...urgent.filter(({ count }) => count === 0), ...quiet]
+  const resting = [...urgent.filter(({ count }) => count === 0), ...quiet.filter(({ count }) => count > 0)]
   return [
     present.length === 0
       ? notice('good', 'Nothing needs a person.')
@@ -130,12 +140,8 @@ function matterCard({ count, one, many, more, to }: Matter): HTMLElement {
   )
 }
 
-function restingLink({ count, one, many, to }: Matter): HTMLElement {
-  return el(
-    'a',
-    { href: to },
-    count === 0 ? `No ${one.split(' ')[0]} ${one.slice(one.indexOf(' ') + 1)}` : counted(count, one, many),
-  )
+function restingLink({ count, one, many, none, to }: Matter): HTMLElement {
+  return el('a', { href: to }, count === 0 ? none : counted(count, one, many))
 }
 
 function goingOn(live: LiveFigures): HTMLElement[] {
@@ -143,12 +149,13 @@ function goingOn(live: LiveFigures): HTMLElement[] {
   const { samples, counted: told } = live
   const last = samples.at(-1)
   const slots = Math.max(30, samples.length)
-  const over = `${duration((slots * everyMs) / 1000)} ago`
+  const over = `${Math.round((slots * everyMs) / 6000) / 10} min ago`
   const due = live.latest?.waiting.due_jobs ?? 0
   const whose = `Counted by ${told.processes === 1 ? 'the API process' : `${told.processes} API processes`} that answered this page, since start`
   return [
     figure('Attempts', `${minutes.at(-1) ?? 0} this minute`, {
       values: minutes,
+      unit: 'minutes',
       kind: 'bars',
       slots: minutesShown,
       from: `${minutesShown} min ago`,
@@ -192,7 +199,7 @@ interface Drawn {
   slots: number
   from: string
   note: string
-  unit?: 'seconds'
+  unit?: 'seconds' | 'minutes'
 }
 
 function figure(name: string, now: string, { from, note, unit, ...drawn }: Drawn): HTMLElement {
@@ -205,8 +212,8 @@ function figure(name: string, now: string, { from, note, unit, ...drawn }: Drawn
     el('h3', {}, name),
     el('p', { class: 'now' }, now),
     plot({ label, ...drawn }),
-    el('p', { class: 'axis hint' }, el('span', {}, from), el('span', {}, `highest ${highest}`), el('span', {}, 'now')),
-    el('p', { class: 'hint' }, `${note}.`),
+    el('p', { class: 'axis hint' }, el('span', {}, from), el('span', {}, 'now')),
+    el('p', { class: 'hint' }, `${note}. Highest in a ${unit === 'minutes' ? 'minute' : 'reading'}: ${highest}.`),
   )
 }
 
