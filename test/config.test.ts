@@ -42,3 +42,34 @@ describe('settings of Stripe', () => {
     expect(() => loadConfig(env)).not.toThrow(/sk_(test|live)_1|whsec_1/)
   })
 })
+
+describe('settings of those who watch', () => {
+  it('are off unless they are set', () => {
+    expect(loadConfig({}).config).toMatchObject({ metricsPort: undefined, tracing: undefined })
+    expect(loadConfig({ METRICS_PORT: '9464' }).config.metricsPort).toBe(9464)
+  })
+
+  it("are OpenTelemetry's own", () => {
+    const env = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example:4318',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Basic%20YTpi,x-tenant=a=b',
+      OTEL_TRACES_SAMPLER_ARG: '0.25',
+    }
+    expect(loadConfig(env).config.tracing).toEqual({
+      endpoint: 'https://collector.example:4318',
+      headers: { authorization: 'Basic YTpi', 'x-tenant': 'a=b' },
+      serviceName: 'checkout',
+      ratio: 0.25,
+    })
+  })
+
+  it.each([
+    [{ METRICS_PORT: '70000' }, /METRICS_PORT must be a whole number/],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, /OTEL_EXPORTER_OTLP_ENDPOINT must start with http/],
+    [{ OTEL_EXPORTER_OTLP_HEADERS: 'token' }, /OTEL_EXPORTER_OTLP_HEADERS must be name=value/],
+    [{ OTEL_EXPORTER_OTLP_HEADERS: 'a=%zz' }, /percent-encoded/],
+    [{ OTEL_TRACES_SAMPLER_ARG: '2' }, /OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1/],
+  ])('refuse %j', (env, says) => {
+    expect(() => loadConfig(env)).toThrow(says)
+  })
+})
