@@ -40,9 +40,10 @@ export const noQueryOnPost: preValidationHookHandler = async (request) => {
   }
 }
 
-/** Of a POST where every field is optional: no body, or `null`, is the same as an empty object. */
+/** Of a POST where every field is optional: no body is the same as an empty object. `null` is not: who sends that for a
+ * refund may not have meant all that is left. */
 const noBodyIsEmpty: preValidationHookHandler = async (request) => {
-  request.body ??= {}
+  if (request.body === undefined) request.body = {}
 }
 
 /** What a POST with an optional body does before it is validated. */
