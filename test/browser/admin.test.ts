@@ -405,6 +405,17 @@ describe.skipIf(noBrowser)('the console', () => {
     await page.getByText('Nothing was found for pi_none').waitFor()
   })
 
+  it('says what it could not show, and shows it when asked again', async () => {
+    const page = await signedIn('#/audit')
+    await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+    await page.route('**/v1/admin/jobs*', (route) => route.abort(), { times: 1 })
+    await page.getByRole('link', { name: 'Jobs' }).click()
+    await page.getByText('The service did not answer').waitFor()
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('heading', { name: 'Jobs' }).waitFor()
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1')
+  })
+
   it('shows an operator of another shop nothing of this one', async () => {
     const { id, key } = await chargedInDoubt(scene)
     const page = await signedIn(`#/orders/${id}`, otherAdminKey)

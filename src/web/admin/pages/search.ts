@@ -1,7 +1,7 @@
 /** Finds orders by what people have at hand. */
 import { el } from '../../shared/dom.ts'
 import { NoAnswer, Refusal } from '../api.ts'
-import { pathTo } from '../listing.ts'
+import { listing, pathTo } from '../listing.ts'
 import { code, notice, problemText } from '../parts.ts'
 import { table } from '../table.ts'
 import type { EventInList, List, Order, OrderInList } from '../types.ts'
@@ -26,7 +26,7 @@ export const searchPage: Page = async (view) => {
     const event = await goTo<EventInList>(view, pathTo('events', text), ['events', text])
     if (event !== null) return event
   }
-  if (text.includes('@')) return found(text, 'the customer’s email', await ordersBy(view, { email: text }))
+  if (text.includes('@')) return byEmail(view, text)
   return byKeyOrReference(view, text)
 }
 
@@ -40,6 +40,17 @@ async function goTo<Answer>(view: View, path: string, to: readonly string[]): Pr
   }
   location.replace(hashOf(to))
   return shown('Search', [])
+}
+
+async function byEmail(view: View, email: string): Promise<Shown> {
+  const list = await listing<OrderInList>(view, {
+    path: '/orders',
+    query: { email },
+    caption: 'Orders found, newest first',
+    columns: orderColumns,
+    empty: `Nothing was found for ${email}: no customer has given exactly this email.`,
+  })
+  return shown('Search', [el('p', {}, code(email), ', looked up as the customer’s email:'), list])
 }
 
 async function byKeyOrReference(view: View, text: string): Promise<Shown> {
@@ -59,7 +70,7 @@ async function byKeyOrReference(view: View, text: string): Promise<Shown> {
 }
 
 async function ordersBy(view: View, query: Record<string, string>): Promise<OrderInList[]> {
-  const { data } = await view.api.get<List<OrderInList>>('/orders', { ...query, limit: '100' }, view.signal)
+  const { data } = await view.api.get<List<OrderInList>>('/orders', query, view.signal)
   return data
 }
 
