@@ -3,7 +3,7 @@ import { ask, type Question } from './confirm.ts'
 import { button, notice, problemText } from './parts.ts'
 import type { View } from './view.ts'
 
-export interface Act {
+interface Act {
   label: string
   kind?: 'primary' | 'danger'
   /** Says more than the label where a page has several alike. */

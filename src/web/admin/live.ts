@@ -7,7 +7,7 @@ export const everyMs = 5000
 const samplesMax = 120
 export const minutesShown = 30
 
-export interface Sample {
+interface Sample {
   at: number
   needsReconcile: number
   dueSeconds: number

@@ -20,8 +20,16 @@ export function orderTables(view: View, story: Story): HTMLElement[] {
   return [
     ...folds.flatMap(({ box, count }) => (count === 0 ? [] : [box])),
     el('p', { class: 'hint' }, empty.length === 0 ? '' : `There is nothing of: ${empty.join(', ')}.`),
+    el(
+      'p',
+      { class: 'hint' },
+      folds.some(({ count }) => count >= linesMax) ? `Of each, the newest ${linesMax} are shown.` : '',
+    ),
   ]
 }
+
+/** Of each kind the service gives no more. */
+const linesMax = 200
 
 interface Fold {
   name: string

@@ -58,7 +58,7 @@ export interface OrderInList extends Order {
   status_age_seconds: number
 }
 
-export interface ProviderCall {
+interface ProviderCall {
   operation: string
   request_id: string | null
   outcome: string
@@ -69,7 +69,7 @@ export interface ProviderCall {
   started_at: string
 }
 
-export interface ProviderEvent {
+interface ProviderEvent {
   event_id: string
   type: string
   created_at: string
@@ -121,7 +121,7 @@ export interface Email {
 
 export type EmailInList = Email & { id: string; order_id: string }
 
-export interface Delivery {
+interface Delivery {
   event_id: string
   attempt: number
   delivered: boolean
@@ -171,7 +171,7 @@ export interface Finding {
   currency: string | null
 }
 
-export interface Transition {
+interface Transition {
   at: string
   from_status: string
   to_status: string
