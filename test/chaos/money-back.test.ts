@@ -27,6 +27,8 @@ interface Case {
   request(post: Api, order: Placed, key: string): Promise<Reply>
   /** What the repeat is told in the end. */
   answer: number
+  /** What is refused from the first step on. */
+  different?(post: Api, order: Placed): Promise<Reply>
   effects: Partial<Effects>
   /** Only the provider's notification tells of a part of it. */
   needsNews?: true
@@ -83,6 +85,7 @@ const cases: Record<string, Case> = {
     points: [...holdSteps, 'settle.deciding_paid', 'settle.decided_paid'],
     order: hold,
     request: capture,
+    different: cancel,
     answer: 200,
     effects: captured,
   },
@@ -90,6 +93,7 @@ const cases: Record<string, Case> = {
     points: [...holdSteps, 'settle.deciding_canceled', 'settle.decided_canceled'],
     order: hold,
     request: cancel,
+    different: capture,
     answer: 200,
     effects: letGo,
   },
@@ -98,6 +102,7 @@ const cases: Record<string, Case> = {
     order: hold,
     before: fault('error_after', '/v1/payment_intents/'),
     request: capture,
+    different: cancel,
     answer: 200,
     effects: captured,
   },
@@ -106,6 +111,7 @@ const cases: Record<string, Case> = {
     order: hold,
     before: fault('error_after', '/v1/payment_intents/'),
     request: cancel,
+    different: capture,
     answer: 200,
     effects: letGo,
   },
@@ -229,6 +235,13 @@ async function repeatUntilEnd({ how, order, key }: Stranded): Promise<Reply> {
 }
 
 describe('a process killed', () => {
+  it('has decided how a hold ends', async () => {
+    for (const { how, order } of stranded.filter((each) => each.how.different)) {
+      const different = await how.different?.(post, order)
+      expect([different?.status, different?.json.code]).toEqual([409, 'hold_already_ending'])
+    }
+  })
+
   it('is taken over from by repeats and by a new process', async () => {
     await endAllLeases(scene)
     for (const each of stranded) if (each.repeated) await repeatUntilEnd(each)

@@ -48,8 +48,14 @@ export const killedAt: Record<string, readonly string[]> = {
     ...['refund.deciding_failed', 'refund.decided_failed', 'refund.deciding_unsent', 'refund.decided_unsent'],
     ...['provider_refunds.listed', 'provider_refunds.adopted', 'events.accepted'],
   ],
-  'chaos/notifications.test.ts': [
-    ...['dispute.applying', 'dispute.applied', 'provider_refunds.listed', 'provider_refunds.adopted'],
+  'chaos/money-back-news.test.ts': [
+    ...[
+      'disputes.listed',
+      'dispute.applying',
+      'dispute.applied',
+      'provider_refunds.listed',
+      'provider_refunds.adopted',
+    ],
     ...['refund.deciding_succeeded', 'refund.decided_succeeded', 'refund.deciding_failed', 'refund.decided_failed'],
     ...['settle.deciding_paid', 'settle.decided_paid', 'late_money.unbooked', 'jobs.failed'],
   ],
@@ -61,6 +67,25 @@ export const killedAt: Record<string, readonly string[]> = {
   'chaos/housekeeping.test.ts': [
     ...['erasure.requested', 'erasure.batch_erased', 'erasure.person_erased', 'sweep.swept'],
     ...['report.window_compared', 'report.window_kept'],
+  ],
+  'chaos/payment-news.test.ts': [
+    ...['jobs.taken', 'events.read', 'events.found', 'events.applied', 'events.ended', 'unexpected_money.recorded'],
+    ...['settle.deciding_paid', 'settle.decided_paid', 'settle.decided_payment_failed'],
+    ...['settle.decided_needs_reconcile', 'recovery.asked', 'recovery.closed'],
+    ...['late_money.refunding', 'late_money.asked'],
+  ],
+  'flows/refund-crash.test.ts': ['refund.claimed', 'refund.sending', 'refund.sent', 'refund.asked'],
+  'flows/run-crash.test.ts': [
+    ...['checkout.claimed', 'checkout.charged', 'settle.deciding_authorized', 'settle.decided_authorized'],
+    ...['usage.priced', 'usage.recorded', 'run.closed', 'run.hold_ended', 'run.finished'],
+    ...['hold.decided', 'hold.ending', 'hold.asked', 'hold.ended'],
+    ...['settle.deciding_paid', 'settle.decided_paid', 'settle.deciding_canceled', 'settle.decided_canceled'],
+  ],
+  'workers/crash.test.ts': [
+    ...['jobs.taken', 'jobs.handled', 'order_news.read', 'order_news.written', 'order_news.spread'],
+    ...['mail.claimed', 'mail.sent', 'mail.marked'],
+    ...['merchant_events.delivering', 'merchant_events.delivered', 'merchant_events.recorded'],
+    ...['closing.asked', 'late_money.refunding', 'late_money.asked'],
   ],
 }
 

@@ -4,10 +4,9 @@ import type { Service } from '../../src/service.ts'
 import { endHolds } from '../../src/workers/end-holds.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
-import { type Client, keys } from '../support/client.ts'
+import type { Client } from '../support/client.ts'
 import { booked, makeEndingDue, movedFor, orderShown, place, unhurried } from '../support/money-back.ts'
 import { type Scene, startScene } from '../support/scene.ts'
-import { startServiceProcess } from '../support/service-process.ts'
 import { until } from '../support/until.ts'
 
 let scene: Scene
@@ -95,27 +94,6 @@ describe('endings of one hold that race', () => {
       .execute()
     expect(transitions).toHaveLength(1)
     expect(await movedFor(scene, order.id)).toEqual({ capture: 700 })
-  })
-})
-
-describe('an ending whose process is killed', () => {
-  const points = ['hold.decided', 'hold.ending', 'hold.asked', 'settle.decided_paid', 'hold.ended']
-  it.each(points)('at %s is gone on with by the worker, and repeats get its outcome', async (point) => {
-    const order = await held()
-    const doomed = await startServiceProcess(scene.env(), { [point]: { do: 'kill' } })
-    const path = `/v1/orders/${order.id}/capture`
-    await expect(doomed.shop.withKey(keys.backend).post(path, { amount: 700 })).rejects.toThrow()
-    await doomed.gone
-    const different = await scene.backend.post(`/v1/orders/${order.id}/cancel`)
-    expect([different.status, different.json.code]).toEqual([409, 'hold_already_ending'])
-    await makeEndingDue(scene.db, order.id)
-    await Promise.all(workers.map((deps) => endHolds(deps)))
-    const again = await scene.backend.post(path, { amount: 700 })
-    expect([again.status, again.json.status, again.json.captured]).toEqual([200, 'paid', 700])
-    expect(await booked(scene, order)).toMatchObject({ status: 'succeeded', amount_received: 700 })
-    expect(await movedFor(scene, order.id)).toEqual({ capture: 700 })
-    const [ending] = await scene.db.selectFrom('hold_endings').selectAll().where('order_id', '=', order.id).execute()
-    expect(ending?.ended_at).not.toBeNull()
   })
 })
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Deps } from '../../src/deps.ts'
 import { settleRefunds } from '../../src/workers/settle-refunds.ts'
+import { expectKilledAtEachStep } from '../chaos/steps.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { keys } from '../support/client.ts'
 import {
@@ -31,19 +32,11 @@ function start(reactions: Reactions): Promise<ServiceProcess> {
   return startServiceProcess(scene.env(), reactions)
 }
 
-const points = [
-  'refund.claimed',
-  'refund.sending',
-  'refund.sent',
-  'refund.deciding_succeeded',
-  'refund.decided_succeeded',
-]
-
 describe('a refund whose process is killed', () => {
-  it.each(points)('at %s is made once, by the worker, and a repeat gets its answer', async (point) => {
+  it('is made once, by the worker once its lease has ended, and a repeat gets its answer', async () => {
     const order = await place(scene)
     const key = newKey()
-    await killedAt(point, order.id, key)
+    await killedAt('refund.sending', order.id, key)
     // Not while its lease holds.
     await makeRefundsDue(scene.db, order.id)
     await settleRefunds(deps)
@@ -141,3 +134,5 @@ describe('a refund whose process was frozen past its lease', () => {
 it('leaves our books equal to the provider’s', async () => {
   await expectBooksInOrder(scene)
 })
+
+expectKilledAtEachStep(import.meta.filename)

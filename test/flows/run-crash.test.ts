@@ -1,6 +1,7 @@
 /** A process dies by SIGKILL with requests stranded at every step of placing, using and ending runs. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { recoverOrders } from '../../src/workers/recover-orders.ts'
+import { expectKilledAtEachStep } from '../chaos/steps.ts'
 import { endLease, makeDue } from '../support/aging.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import type { BookedPayment } from '../support/books.ts'
@@ -210,3 +211,5 @@ async function unbilledOf(runId: string): Promise<number[]> {
     .execute()
   return rows.map(({ amount }) => amount)
 }
+
+expectKilledAtEachStep(import.meta.filename)

@@ -1,5 +1,5 @@
 /** Requests and jobs that die with their process, and the process that takes over from it. */
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Reply } from './client.ts'
 import type { Scene } from './scene.ts'
 import { type ServiceProcess, startServiceProcess } from './service-process.ts'
@@ -55,11 +55,20 @@ async function endPauses({ db }: Pick<Scene, 'db'>): Promise<void> {
     .where('state', '=', 'ready')
     .where('lease_token', 'is', null)
     .execute()
-  await db.updateTable('orders').set({ next_ask_at: past }).where('status', 'in', stillOpen).execute()
-  await db.updateTable('refunds').set({ next_ask_at: past }).where('status', '=', 'pending').execute()
-  await db.updateTable('hold_endings').set({ next_ask_at: past }).where('ended_at', 'is', null).execute()
+  await nextAskAt({ db }, past)
   await db.updateTable('runs').set({ next_look_at: past }).where('closed_at', 'is not', null).execute()
   await db.updateTable('erasures').set({ next_look_at: past }).where('completed_at', 'is', null).execute()
+}
+
+/** Recovery asks about nothing that is there now: only jobs move it. */
+export function putOffAsking(scene: Scene): Promise<void> {
+  return nextAskAt(scene, sql<Date>`clock_timestamp() + interval '1 hour'`)
+}
+
+async function nextAskAt({ db }: Pick<Scene, 'db'>, at: RawBuilder<Date>): Promise<void> {
+  await db.updateTable('orders').set({ next_ask_at: at }).where('status', 'in', stillOpen).execute()
+  await db.updateTable('refunds').set({ next_ask_at: at }).where('status', '=', 'pending').execute()
+  await db.updateTable('hold_endings').set({ next_ask_at: at }).where('ended_at', 'is', null).execute()
 }
 
 const stillOpen = ['pending', 'requires_action', 'needs_reconcile'] as const

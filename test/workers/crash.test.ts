@@ -1,6 +1,7 @@
 /** Workers as processes of their own: killed at each step of each handler, and two of them at once. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { runJobs } from '../../src/workers/run-jobs.ts'
+import { expectKilledAtEachStep } from '../chaos/steps.ts'
 import { orderOf } from '../support/aging.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { cart } from '../support/client.ts'
@@ -145,3 +146,5 @@ describe('two workers at once', () => {
     expect(told.toSorted()).toEqual(ids.toSorted())
   })
 })
+
+expectKilledAtEachStep(import.meta.filename)
