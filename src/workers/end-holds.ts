@@ -6,6 +6,7 @@ import { deadlineFor } from '../flows/provider-calls.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import { claimDueEndings, claimLapsedHolds, type HoldEnding } from '../store/holds.ts'
 import { readOrder } from '../store/orders.ts'
+import { traced } from './traced.ts'
 
 /** Asked about at once; the gate bounds how fast the provider is called. */
 const atOnce = 8
@@ -37,7 +38,7 @@ async function attempt(
   work: () => Promise<unknown>,
 ): Promise<void> {
   try {
-    await work()
+    await traced(deps, 'end hold', { tenant_id, order_id }, work)
   } catch (error) {
     // The next ask is claimed already; one hold's fault must not stop the others.
     deps.log.error({ err: error, tenant_id, order_id }, 'ending a hold failed')

@@ -3,6 +3,7 @@ import type { Deps } from '../deps.ts'
 import { endRun } from '../flows/run-end.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import { claimDueRuns } from '../store/runs.ts'
+import { traced } from './traced.ts'
 
 /** Ended at once; the gate bounds how fast the provider is called. */
 const atOnce = 8
@@ -16,7 +17,9 @@ export async function expireRuns(deps: Deps): Promise<number> {
 
 async function end(deps: Deps, tenantId: string, orderId: string): Promise<void> {
   try {
-    await endRun(deps, tenantId, orderId, { closing: 'expiry', actor: newRunId(), background: true })
+    await traced(deps, 'expire run', { tenant_id: tenantId, order_id: orderId }, () =>
+      endRun(deps, tenantId, orderId, { closing: 'expiry', actor: newRunId(), background: true }),
+    )
   } catch (error) {
     // The next look is claimed already; one run's fault must not stop the others.
     deps.log.error({ err: error, tenant_id: tenantId, order_id: orderId }, 'the end of a run failed')

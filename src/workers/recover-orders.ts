@@ -4,9 +4,9 @@ import type { Deps } from '../deps.ts'
 import { deadlineFor } from '../flows/provider-calls.ts'
 import { type Drive, drive } from '../flows/recovery.ts'
 import { newRunId } from '../runtime/run-id.ts'
-import { spanning } from '../runtime/tracing.ts'
 import type { ClaimedOrder } from '../store/order-json.ts'
 import { claimDueOrders } from '../store/orders.ts'
+import { traced } from './traced.ts'
 
 /** Asked about at once; the gate bounds how fast the provider is called. */
 const atOnce = 8
@@ -20,10 +20,6 @@ export async function recoverOrders(deps: Deps): Promise<number> {
 
 async function recover(deps: Deps, order: ClaimedOrder): Promise<void> {
   try {
-    const span = deps.tracing.begin('internal', 'recover order', {
-      'checkout.tenant_id': order.tenant_id,
-      'checkout.order_id': order.order_id,
-    })
     const by: Drive = {
       cause: 'recovery',
       actor: newRunId(),
@@ -31,7 +27,7 @@ async function recover(deps: Deps, order: ClaimedOrder): Promise<void> {
       maySendUnsent: false,
       deadline: { ...deadlineFor(deps, performance.now()), background: true },
     }
-    await spanning(span, () => drive(deps, order, by))
+    await traced(deps, 'recover order', order, () => drive(deps, order, by))
   } catch (error) {
     // The next ask is claimed already; one order's fault must not stop the others.
     deps.log.error({ err: error, tenant_id: order.tenant_id, order_id: order.order_id }, 'recovery of an order failed')

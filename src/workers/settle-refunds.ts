@@ -4,6 +4,7 @@ import type { Refund } from '../domain/refund.ts'
 import { deadlineFor } from '../flows/provider-calls.ts'
 import { driveRefund } from '../flows/refund-recovery.ts'
 import { claimDueRefunds } from '../store/refunds.ts'
+import { traced } from './traced.ts'
 
 /** Asked about at once; the gate bounds how fast the provider is called. */
 const atOnce = 8
@@ -17,7 +18,8 @@ export async function settleRefunds(deps: Deps): Promise<number> {
 
 async function settle(deps: Deps, refund: Refund): Promise<void> {
   try {
-    await driveRefund(deps, refund, { ...deadlineFor(deps, performance.now()), background: true })
+    const deadline = { ...deadlineFor(deps, performance.now()), background: true }
+    await traced(deps, 'settle refund', refund, () => driveRefund(deps, refund, deadline))
   } catch (error) {
     // The next ask is claimed already; one refund's fault must not stop the others.
     const { tenant_id, refund_id } = refund

@@ -1,5 +1,5 @@
 /** Every command of the runbook, run as it stands there by a shell, against a service in the state that it is for. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,7 +31,9 @@ beforeAll(async () => {
 afterEach(() => scene.books.noFaults())
 afterAll(() => scene.stop())
 
-describe('the commands for', () => {
+const hasCurl = spawnSync('curl', ['--version']).error === undefined
+
+describe.skipIf(!hasCurl)(`the commands${hasCurl ? '' : ' (curl is not installed)'} for`, () => {
   it('a process that is down', async () => {
     expect(await commandsOf('A process is down')).toEqual(['{"status":"ok"}{"status":"ready"}'])
   })
