@@ -5,8 +5,8 @@ import type { Tables } from './tables.ts'
 
 interface OrderFilter {
   status?: OrderStatus
-  /** Waits for a person: `needs_reconcile`, or flagged for a reason. */
-  flagged?: boolean
+  /** `true`: waits for a person, in `needs_reconcile` or flagged for a reason. `settled`: flagged, and not open. */
+  flagged?: 'true' | 'settled'
   reason?: string
   /** The attempt's idempotency key. */
   key?: string
@@ -36,8 +36,11 @@ export function findOrders(
       SELECT c.customer_id FROM customers c WHERE c.tenant_id = ${tenantId} AND c.email = ${filter.email})`)
   }
   // Written out, so that the partial index answers: what is settled outnumbers everything else.
-  if (filter.flagged || filter.status === 'needs_reconcile' || filter.reason !== undefined) {
+  if (filter.flagged !== undefined || filter.status === 'needs_reconcile' || filter.reason !== undefined) {
     query = query.where(sql<boolean>`(status = 'needs_reconcile' OR reconcile_reason IS NOT NULL)`)
+  }
+  if (filter.flagged === 'settled') {
+    query = query.where('status', 'in', ['authorized', 'paid', 'payment_failed', 'canceled'])
   }
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
   if (filter.reason !== undefined) query = query.where('reconcile_reason', '=', filter.reason)

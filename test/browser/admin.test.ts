@@ -212,6 +212,10 @@ describe.skipIf(noBrowser)('the console', () => {
       await page.goBack()
       await page.getByRole('heading', { name: 'Orders' }).waitFor()
       expect(await page.getByRole('link', { name: id }).count()).toBe(0)
+      await page.getByRole('link', { name: 'Paid', exact: true }).click()
+      await page.getByRole('link', { name: id }).waitFor()
+      await page.getByRole('link', { name: 'Flagged' }).click()
+      await page.getByText('No order needs a person.').waitFor()
     })
 
     it('is decided by hand, with the keyboard alone', async () => {

@@ -102,6 +102,9 @@ it('what waits is counted, with the age of the oldest, and to nobody else', asyn
     foreign_events: 0,
     unnamed_events: 1,
   })
+  const flagged = await scene.admin.get('/v1/admin/orders?flagged=settled')
+  expect(flagged.json.data.map(({ id }: { id: string }) => id)).toEqual([paid.id])
+  expect((await scene.admin.get('/v1/admin/orders?flagged=true')).json.data).toHaveLength(2)
   const oldest = Date.parse(waiting.oldest_needs_reconcile_at)
   expect(Math.abs(oldest - before)).toBeLessThan(60_000)
   expect(Date.parse(waiting.oldest_due_at)).toBeLessThanOrEqual(Date.now())

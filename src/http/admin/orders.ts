@@ -18,7 +18,7 @@ import * as contract from '../contract/admin-orders.ts'
 import { bodyOptional, closed, EmptyBody, IdParams, noQueryOnPost } from '../input.ts'
 import { listPage, pageFrom, pageProperties } from '../paging.ts'
 import { auditView } from './audit.ts'
-import { type Admission, FilterFlag, FilterText, operatorOf, Reason } from './operator.ts'
+import { type Admission, FilterText, operatorOf, Reason } from './operator.ts'
 
 const Status = Type.Union(
   (['pending', 'requires_action', 'needs_reconcile', 'authorized', 'paid', 'payment_failed', 'canceled'] as const).map(
@@ -26,10 +26,15 @@ const Status = Type.Union(
   ),
 )
 
+const Flagged = Type.Union(
+  (['true', 'false', 'settled'] as const).map((word) => Type.Literal(word)),
+  { description: '`true`: every order that needs a person; `settled`: those of them that are not open' },
+)
+
 const OrderQuery = closed({
   ...pageProperties,
   status: Type.Optional(Status),
-  flagged: Type.Optional(FilterFlag),
+  flagged: Type.Optional(Flagged),
   reason: Type.Optional(FilterText),
   key: Type.Optional(FilterText),
   reference: Type.Optional(FilterText),
@@ -51,7 +56,7 @@ export function adminOrderRoutes(app: App, deps: Deps, preParsing: Admission): v
       const page = pageFrom(request.query)
       const orders = await findOrders(deps.db, tenantId, page, {
         ...(status === undefined ? {} : { status }),
-        ...(flagged === 'true' ? { flagged: true } : {}),
+        ...(flagged === undefined || flagged === 'false' ? {} : { flagged }),
         ...(reason === undefined ? {} : { reason }),
         ...(key === undefined ? {} : { key }),
         ...(reference === undefined ? {} : { orderIds: await ordersOfReference(deps, tenantId, reference) }),

@@ -26,17 +26,17 @@ const byStatus = ['requires_action', 'authorized', 'paid', 'payment_failed', 'ca
 const choices = [
   { label: 'Need a person', query: {} },
   { label: 'Need reconciliation', query: { status: 'needs_reconcile' } },
-  { label: 'Flagged', query: { flagged: 'true' } },
+  { label: 'Flagged', query: { flagged: 'settled' } },
   ...byStatus.map((status) => ({ label: statusWord(status)[0], query: { status } })),
   { label: 'All', query: { all: 'true' } },
 ]
 
 export const ordersPage: Page = async (view) => {
-  const { status, reason, all } = view.route.query
+  const { status, reason, flagged, all } = view.route.query
   const needsPerson = all === undefined && status === undefined && reason === undefined
   const list = await listing<OrderInList>(view, {
     path: '/orders',
-    query: { status, reason, flagged: needsPerson ? 'true' : undefined },
+    query: { status, reason, flagged: needsPerson ? (flagged ?? 'true') : undefined },
     caption: 'Orders, newest first',
     columns: orderColumns,
     empty: needsPerson ? 'No order needs a person.' : 'There are no such orders.',

@@ -66,7 +66,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       many: 'orders are flagged',
       none: 'No order is flagged',
       more: 'Ended, but something does not fit.',
-      to: hashOf(['orders'], { flagged: 'true' }),
+      to: hashOf(['orders'], { flagged: 'settled' }),
     },
     {
       count: waiting.dead_jobs,
