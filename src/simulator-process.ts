@@ -1,6 +1,7 @@
 /** Runs the simulator beside the service, as a process of its own: its books survive whatever happens to the service. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -17,14 +18,18 @@ interface SimulatorProcessOptions {
 
 const startLimitMs = 15_000
 
-/** Uses a simulator that listens there already, which another process of the service may have started. */
+/** Uses a simulator that runs already, at the wanted port or on the same files, for which there must be but one: another
+ * process of the service, or one on another port, may have started it. */
 export async function startSimulatorProcess(
   options: SimulatorProcessOptions,
 ): Promise<{ url: string; stop(): Promise<void> }> {
-  const wanted = `http://127.0.0.1:${options.port}`
-  if (options.port !== 0 && (await isSimulator(wanted))) {
-    options.log.info({ url: wanted }, 'using the simulator that is running')
-    return { url: wanted, stop: async () => {} }
+  const note = join(options.dataDir, 'simulator-url')
+  const noted = await readFile(note, 'utf8').catch(() => undefined)
+  const wanted = options.port === 0 ? undefined : `http://127.0.0.1:${options.port}`
+  for (const running of [noted, wanted]) {
+    if (running === undefined || !(await isSimulator(running))) continue
+    options.log.info({ url: running }, 'using the simulator that is running')
+    return { url: running, stop: async () => {} }
   }
   const port = await freePort(options.port === 0 ? undefined : options.port)
   if (options.port !== 0 && port !== options.port) {
@@ -39,9 +44,10 @@ export async function startSimulatorProcess(
       WEBHOOK_URL: options.webhookUrl,
       STRIPE_WEBHOOK_SECRET: options.webhookSecret,
       STOP_WITH_STDIN: 'true',
+      LOG_LEVEL: options.log.level,
     },
-    // Its stdin ends with this process, however that ends.
-    stdio: ['pipe', 'inherit', 'inherit'],
+    // Its stdin ends with this process, however that ends; standard output may be a command's result.
+    stdio: ['pipe', 2, 2],
   })
   const exited = once(child, 'exit')
   const until = Date.now() + startLimitMs
@@ -53,9 +59,12 @@ export async function startSimulatorProcess(
     }
     await delay(50)
   }
+  await mkdir(options.dataDir, { recursive: true })
+  await writeFile(note, url)
   return {
     url,
     async stop() {
+      await rm(note, { force: true })
       child.kill('SIGTERM')
       await exited
     },

@@ -23,7 +23,7 @@ function readSettings(env: NodeJS.ProcessEnv): SimulatorOptions {
   }
 }
 
-const logger = pino({ name: 'simulator' })
+const logger = pino({ name: 'simulator', level: process.env.LOG_LEVEL || 'info' })
 try {
   const settings = readSettings(process.env)
   const simulator = await startSimulator({ ...settings, logger })
