@@ -199,6 +199,10 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): {
   const databaseUrl = raw('DATABASE_URL')
   if (databaseUrl !== undefined && !/^postgres(ql)?:\/\//.test(databaseUrl)) {
     faults.push('DATABASE_URL must start with postgres://')
+  } else if (databaseUrl !== undefined && !URL.canParse(databaseUrl)) {
+    faults.push(
+      'DATABASE_URL is no URL: it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, with / ? # @ in a password percent-encoded',
+    )
   }
   const roles = list('ROLES')
   if (roles.length === 0 || roles.some((role) => role !== 'api' && role !== 'worker')) {

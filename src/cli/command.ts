@@ -46,6 +46,8 @@ export interface Output {
   /** A command's result: the value as JSON with `--json`, otherwise the lines. */
   result(value: unknown, lines: readonly string[]): void
   progress(fraction: number, text: string): void
+  /** Leaves what has been drawn, so that what follows begins on a line of its own. */
+  endProgress(): void
 }
 
 /** What the caller can put right; the message says how. */

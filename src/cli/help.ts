@@ -8,12 +8,14 @@ const common = [
 
 export function overview(commands: readonly Command[]): string {
   return [
-    'Usage: npm run cli -- COMMAND [options]',
+    'Usage: npm run --silent cli -- COMMAND [options]',
     '',
     ...columns(commands.map(({ name, about }) => [name, about])),
     '',
     'COMMAND --help tells more. Settings are environment variables, as for the service: DATABASE_URL names the database;',
-    'without it, it is the embedded one in DATA_DIR.',
+    'without it, it is the embedded one in DATA_DIR. Results go to standard output, everything else to standard error.',
+    '',
+    'Exit code: 0 done, 1 it could not be done, 2 the command line is wrong; reconcile report: 3 something differs.',
     '',
   ].join('\n')
 }
@@ -24,7 +26,7 @@ export function helpFor({ name, about, options, argument, notes = [] }: Command)
     required ? `${about} (required)` : about,
   ])
   return [
-    `Usage: npm run cli -- ${name}${argument === undefined ? '' : ` ${argument.name}`} [options]`,
+    `Usage: npm run --silent cli -- ${name}${argument === undefined ? '' : ` ${argument.name}`} [options]`,
     '',
     `${about.charAt(0).toUpperCase()}${about.slice(1)}.`,
     ...(notes.length === 0 ? [] : ['', ...notes]),

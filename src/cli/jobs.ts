@@ -5,6 +5,7 @@ import { newRunId } from '../runtime/run-id.ts'
 import { type JobRow, jobId, listJobs, readJob, requeueJob, splitJobId } from '../store/jobs.ts'
 import { type Command, CommandError, operatorFor, tenantOption, textOf, UsageError } from './command.ts'
 import { table } from './table.ts'
+import { needTenant } from './tenants.ts'
 
 const states = ['ready', 'done', 'dead', 'discarded'] as const
 const limitMax = 1000
@@ -24,9 +25,13 @@ export const jobsList: Command = {
     const limit = Number(context.values.limit ?? 100)
     if (!Number.isInteger(limit) || limit < 1 || limit > limitMax) throw new UsageError(`--limit: 1 to ${limitMax}`)
     const db = await context.database()
-    const jobs = (await listJobs(db, textOf(context, 'tenant'), { limit, after: null }, state)).slice(0, limit)
-    const shown = jobs.map(shownJob)
-    context.out.result(shown, table(shown))
+    if (textOf(context, 'tenant') !== '-') await needTenant(db, textOf(context, 'tenant'))
+    const jobs = await listJobs(db, textOf(context, 'tenant'), { limit, after: null }, state)
+    const shown = jobs.slice(0, limit).map(shownJob)
+    context.out.result(shown, [
+      ...table(shown),
+      ...(jobs.length > limit ? [`and more: --limit, up to ${limitMax}`] : []),
+    ])
   },
 }
 

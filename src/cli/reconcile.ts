@@ -26,7 +26,7 @@ export const reconcileReport: Command = {
   },
   notes: [
     'What differs is kept with the report and flagged on its order.',
-    `Exit code: 0 where all agrees, ${somethingDiffers} where something differs, 1 where it could not be made.`,
+    `Exit code: 0 where all agrees, ${somethingDiffers} where something differs, 1 where it could not be made, 2 for a wrong command line.`,
   ],
   async run(context) {
     const tenantId = textOf(context, 'tenant')

@@ -1,25 +1,26 @@
 /** The command line: finds the command, gives it what it needs, and turns what it throws into a message and an exit code. */
 import { parseArgs } from 'node:util'
-import { ConfigError, loadConfig } from '../config.ts'
-import { Problem } from '../domain/problem.ts'
-import { ProviderUnavailable } from '../provider/port.ts'
-import { createDatabase, createPool, isDatabaseUnavailable } from '../runtime/database.ts'
+import { loadConfig } from '../config.ts'
+import { createDatabase, createPool } from '../runtime/database.ts'
 import { runningEmbeddedPostgres } from '../runtime/embedded/running.ts'
 import { startEmbeddedPostgres } from '../runtime/embedded.ts'
 import { createLog } from '../runtime/log.ts'
-import { MigrationError, pendingMigrations } from '../runtime/migrate.ts'
+import { pendingMigrations } from '../runtime/migrate.ts'
 import { migrations, openDeps } from '../service.ts'
 import type { Tables } from '../store/tables.ts'
-import { type Command, CommandError, type Context, type Env, type Output, parseOptions, UsageError } from './command.ts'
+import { type Command, CommandError, type Context, type Env, parseOptions, UsageError } from './command.ts'
 import { migrateCommand } from './database.ts'
+import { messageOf, reasonOf } from './faults.ts'
 import { helpFor, overview } from './help.ts'
 import { jobsDiscard, jobsList, jobsRequeue } from './jobs.ts'
+import { outputTo, type Streams } from './output.ts'
 import { reconcileReport } from './reconcile.ts'
-import { keyCreate, keyList, keyRevoke, tenantCreate } from './tenants.ts'
+import { keyCreate, keyList, keyRevoke, tenantCreate, tenantList } from './tenants.ts'
 
 const commands: readonly Command[] = [
   migrateCommand,
   tenantCreate,
+  tenantList,
   keyCreate,
   keyList,
   keyRevoke,
@@ -28,11 +29,6 @@ const commands: readonly Command[] = [
   jobsDiscard,
   reconcileReport,
 ]
-
-interface Streams {
-  out: { write(text: string): unknown }
-  err: { write(text: string): unknown; isTTY?: boolean; columns?: number }
-}
 
 /** Resolves with the exit code: 0, 1 for what failed, 2 for arguments that cannot be understood, or the command's own. */
 export async function runCli(args: readonly string[], env: Env, streams: Streams): Promise<number> {
@@ -48,13 +44,10 @@ export async function runCli(args: readonly string[], env: Env, streams: Streams
 }
 
 async function runCommand(args: readonly string[], env: Env, streams: Streams): Promise<number> {
+  if (args[0] === 'help') return runCommand([...args.slice(1), '--help'], env, streams)
   const command = commands.find(({ name }) => name.split(' ').every((word, index) => args[index] === word))
   if (command === undefined) {
-    const wantsHelp = args.length === 0 || args.some((arg) => ['--help', '-h', 'help'].includes(arg))
-    if (!wantsHelp) throw new UsageError(`there is no command "${wordsOf(args)}"; --help lists them`)
-    const [group] = args
-    const shown = commands.filter(({ name }) => name.split(' ')[0] === group)
-    streams.out.write(overview(shown.length === 0 ? commands : shown))
+    streams.out.write(withoutCommand(args))
     return 0
   }
   const { values, positionals } = parse(command, args.slice(command.name.split(' ').length))
@@ -67,26 +60,36 @@ async function runCommand(args: readonly string[], env: Env, streams: Streams): 
     if (required && values[name] === undefined) throw new UsageError(`--${name} is missing; --help tells more`)
   }
 
+  const out = outputTo(streams, values.json === true)
   const stops: (() => Promise<void>)[] = []
   try {
-    const context = {
-      values: values as Context['values'],
-      argument,
-      env,
-      out: outputTo(streams, values.json === true),
-      ...opening(env, stops),
-    }
+    const context = { values: values as Context['values'], argument, env, out, ...opening(env, stops) }
     return (await command.run(context)) ?? 0
   } finally {
+    out.endProgress()
     for (const stop of stops.reverse()) await stop()
   }
+}
+
+/** What helps whoever named no command; throws where something was named that is none. */
+function withoutCommand(args: readonly string[]): string {
+  const words = args.filter((arg) => !arg.startsWith('-'))
+  const group = commands.filter(({ name }) => name.split(' ')[0] === words[0])
+  if (args.length === 0 || args.includes('--help') || args.includes('-h')) {
+    return overview(group.length === 0 ? commands : group)
+  }
+  if (words.length === 0) throw new UsageError(`a command comes before ${args[0]}; --help lists them`)
+  const inGroup = group.length === 0 ? '' : `; there is ${group.map(({ name }) => name).join(', ')}`
+  throw new UsageError(`there is no command "${words.slice(0, 2).join(' ')}"${inGroup || '; --help lists them'}`)
 }
 
 function parse(command: Command, args: string[]) {
   try {
     return parseArgs({ args, options: parseOptions(command), allowPositionals: true, strict: true })
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error))
+    // Its first sentence; what follows is about a case that is none here.
+    const [message] = (error instanceof Error ? error.message : String(error)).split('. ')
+    throw new UsageError(`${message}; ${command.name} --help tells more`)
   }
 }
 
@@ -101,13 +104,6 @@ function argumentOf({ argument }: Command, positionals: readonly string[]): stri
   return first
 }
 
-function wordsOf(args: readonly string[]): string {
-  return args
-    .filter((arg) => !arg.startsWith('-'))
-    .slice(0, 2)
-    .join(' ')
-}
-
 /** Opens only what a command asks for. */
 function opening(env: Env, stops: (() => Promise<void>)[]): Pick<Context, 'database' | 'deps' | 'databaseUrl'> {
   // No command makes a digest, so none needs the secret.
@@ -115,7 +111,11 @@ function opening(env: Env, stops: (() => Promise<void>)[]): Pick<Context, 'datab
   const log = createLog(env.LOG_LEVEL ?? 'warn', 'stderr')
 
   async function databaseUrl(): Promise<string> {
-    const url = config.databaseUrl ?? (await runningEmbeddedPostgres(config.dataDir))
+    if (config.databaseUrl !== undefined) {
+      await reach(config.databaseUrl)
+      return config.databaseUrl
+    }
+    const url = await runningEmbeddedPostgres(config.dataDir)
     if (url !== undefined) return url
     const server = await startEmbeddedPostgres({ dataDir: config.dataDir, log })
     stops.push(() => server.stop())
@@ -146,32 +146,14 @@ function opening(env: Env, stops: (() => Promise<void>)[]): Pick<Context, 'datab
   }
 }
 
-function outputTo({ out, err }: Streams, json: boolean): Output {
-  let drawn = false
-  return {
-    result(value, lines) {
-      // The bar gives its line back.
-      if (drawn) err.write('\r\u001b[K')
-      out.write(json ? `${JSON.stringify(value, null, 2)}\n` : lines.map((line) => `${line}\n`).join(''))
-    },
-    progress(fraction, text) {
-      if (err.isTTY !== true) return
-      drawn = true
-      const width = 24
-      const full = Math.round(Math.min(1, Math.max(0, fraction)) * width)
-      const line = `[${'#'.repeat(full)}${'.'.repeat(width - full)}] ${Math.floor(fraction * 100)}% ${text}`
-      err.write(`\r\u001b[K${line.slice(0, (err.columns ?? 80) - 1)}`)
-    },
+/** Whatever prevents a first statement can be put right by whoever set DATABASE_URL. */
+async function reach(url: string): Promise<void> {
+  const pool = createPool(url, { max: 1, applicationName: 'checkout-cli' })
+  try {
+    await pool.query('select 1')
+  } catch (error) {
+    throw new CommandError(messageOf(error) ?? `the database cannot be used: ${reasonOf(error)}`, { cause: error })
+  } finally {
+    await pool.end()
   }
-}
-
-/** What can be put right by whoever reads it; undefined for a fault of ours. */
-function messageOf(error: unknown): string | undefined {
-  if (error instanceof CommandError || error instanceof ConfigError || error instanceof MigrationError)
-    return error.message
-  if (error instanceof Problem) return `${error.title.toLowerCase()}: ${error.message}`
-  if (error instanceof ProviderUnavailable) return `the payment provider does not answer: ${error.message}`
-  if (isDatabaseUnavailable(error)) return `the database cannot be reached: ${(error as Error).message || 'no answer'}`
-  if (error instanceof Error && error.message.includes('is in use by')) return error.message
-  return undefined
 }

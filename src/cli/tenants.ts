@@ -1,9 +1,18 @@
-/** `tenant create`, `key create`, `key list`, `key revoke` */
+/** `tenant create`, `tenant list`, `key create`, `key list`, `key revoke` */
 import { createHash, randomBytes } from 'node:crypto'
 import { transaction } from '../runtime/database.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import { recordAudit } from '../store/operator-audit.ts'
-import { createKey, createTenant, type KeyOwner, keyIdOf, listKeys, revokeKey, tenantExists } from '../store/tenants.ts'
+import {
+  createKey,
+  createTenant,
+  type KeyOwner,
+  keyIdOf,
+  listKeys,
+  listTenants,
+  revokeKey,
+  tenantExists,
+} from '../store/tenants.ts'
 import { type Command, CommandError, type Context, operatorFor, tenantOption, textOf, UsageError } from './command.ts'
 import { table } from './table.ts'
 
@@ -33,6 +42,20 @@ export const tenantCreate: Command = {
     })
     if (!created) throw new CommandError(`there is a tenant ${tenantId} already`)
     context.out.result({ id: tenantId, name, connected_account: connectedAccount }, [`tenant ${tenantId} is there`])
+  },
+}
+
+export const tenantList: Command = {
+  name: 'tenant list',
+  about: 'list the tenants',
+  options: {},
+  async run(context) {
+    const tenants = (await listTenants(await context.database())).map(({ tenantId, name, connectedAccount }) => ({
+      id: tenantId,
+      name,
+      connected_account: connectedAccount,
+    }))
+    context.out.result(tenants, table(tenants))
   },
 }
 
@@ -111,5 +134,5 @@ function isRole(role: string): role is KeyOwner['role'] {
 }
 
 export async function needTenant(db: Awaited<ReturnType<Context['database']>>, tenantId: string): Promise<void> {
-  if (!(await tenantExists(db, tenantId))) throw new CommandError(`there is no tenant ${tenantId}`)
+  if (!(await tenantExists(db, tenantId))) throw new CommandError(`there is no tenant ${tenantId}; see tenant list`)
 }

@@ -64,6 +64,16 @@ export async function tenantExists(db: Kysely<Tables>, tenantId: string): Promis
   return row !== undefined
 }
 
+export async function listTenants(
+  db: Kysely<Tables>,
+): Promise<{ tenantId: string; name: string; connectedAccount: string | null }[]> {
+  return db
+    .selectFrom('tenants')
+    .select(['tenant_id as tenantId', 'name', 'connected_account as connectedAccount'])
+    .orderBy('tenant_id')
+    .execute()
+}
+
 /** A key as people see it: never the key. */
 interface ApiKey {
   keyId: string

@@ -1,5 +1,7 @@
 /** The command line: what it does, what it says, and how it fails. */
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -34,15 +36,26 @@ async function cli(args: string[], env: Record<string, string> = scene.env(), is
 }
 
 const demo = ['--tenant', 'ten_demo']
+const commands = [
+  'migrate',
+  'tenant create',
+  'tenant list',
+  'key create',
+  'key list',
+  'key revoke',
+  'jobs list',
+  'jobs requeue',
+  'jobs discard',
+  'reconcile report',
+]
 
 describe('help', () => {
   it('lists every command, those of a group, and what one takes', async () => {
     for (const args of [[], ['--help'], ['help']]) {
       const { code, out } = await cli(args, {})
       expect(code).toBe(0)
-      for (const name of ['migrate', 'tenant create', 'key revoke', 'jobs requeue', 'reconcile report']) {
-        expect(out).toContain(name)
-      }
+      for (const name of commands) expect(out).toContain(name)
+      expect(out).toContain('Exit code: 0 done, 1 it could not be done, 2 the command line is wrong')
     }
     const group = await cli(['key', '--help'], {})
     expect([group.out.includes('key list'), group.out.includes('jobs list')]).toEqual([true, false])
@@ -51,10 +64,22 @@ describe('help', () => {
     for (const word of ['--tenant', '--from', '--to', '--json', 'Exit code']) expect(out).toContain(word)
   })
 
+  it('tells of each command what it does and that it prints JSON', async () => {
+    for (const name of commands) {
+      const asked = await cli([...name.split(' '), '--help'], {})
+      expect([name, asked.code, asked.err]).toEqual([name, 0, ''])
+      expect(asked.out).toMatch(new RegExp(`^Usage: npm run --silent cli -- ${name} `))
+      expect(asked.out).toContain('--json')
+      expect((await cli(['help', ...name.split(' ')], {})).out).toBe(asked.out)
+    }
+  })
+
   it('is offered to whoever mistypes, with an exit code of its own', async () => {
     for (const [args, message] of [
       [['kee', 'list'], 'there is no command "kee list"'],
-      [['key'], 'there is no command "key"'],
+      [['key'], 'there is no command "key"; there is key create, key list, key revoke'],
+      [['--version'], 'a command comes before --version'],
+      [['key', 'list', '--tenant'], "Option '--tenant <value>' argument missing; key list --help tells more"],
       [['key', 'list'], '--tenant is missing'],
       [['key', 'list', '--tennant', 'x'], '--tennant'],
       [['key', 'list', ...demo, 'more'], '"more" is one word too many'],
@@ -94,6 +119,8 @@ describe('tenants and keys', () => {
     const tenant = ['--tenant', 'ten_new']
     const created = await cli(['tenant', 'create', '--id', 'ten_new', '--name', 'New shop', '--json'])
     expect(created.json).toEqual({ id: 'ten_new', name: 'New shop', connected_account: null })
+    const { json: tenants } = await cli(['tenant', 'list', '--json'])
+    expect(tenants).toContainEqual(created.json)
     const again = await cli(['tenant', 'create', '--id', 'ten_new', '--name', 'Other'])
     expect([again.code, again.err]).toEqual([1, 'error: there is a tenant ten_new already\n'])
 
@@ -128,10 +155,11 @@ describe('tenants and keys', () => {
   it('of a tenant that is not there are refused', async () => {
     for (const args of [
       ['key', 'list'],
+      ['jobs', 'list'],
       ['key', 'create', '--role', 'admin', '--label', 'x'],
     ]) {
       const { code, err } = await cli([...args, '--tenant', 'ten_none'])
-      expect([code, err]).toEqual([1, 'error: there is no tenant ten_none\n'])
+      expect([code, err]).toEqual([1, 'error: there is no tenant ten_none; see tenant list\n'])
     }
   })
 })
@@ -193,6 +221,7 @@ describe('reconcile report', () => {
     expect(err).toContain('\r\u001b[K[###')
     expect(err.split('\r').every((line) => line.length <= 70)).toBe(true)
     expect(out).not.toContain('\u001b')
+    expect((await cli(['reconcile', 'report', ...demo, ...long, '--json'], scene.env(), true)).err).toBe('')
   })
 
   it('that cannot be made says why', async () => {
@@ -204,14 +233,34 @@ describe('reconcile report', () => {
 })
 
 describe('a command', () => {
-  it('that cannot reach the database says so', async () => {
-    const { code, err } = await cli(['key', 'list', ...demo], { DATABASE_URL: 'postgres://127.0.0.1:1/none' })
-    expect([code, err]).toEqual([1, expect.stringContaining('error: the database cannot be reached')])
-  })
-
-  it('names settings that make no sense', async () => {
-    const { code, err } = await cli(['key', 'list', ...demo], { DATABASE_URL: 'mysql://x' })
-    expect([code, err]).toEqual([1, expect.stringContaining('DATABASE_URL must start with postgres://')])
+  it('says in one line what is wrong with DATABASE_URL, and never repeats its password', async () => {
+    const otherName = new URL(scene.databaseUrl)
+    otherName.pathname = '/nothing_here'
+    const encrypted = new URL(scene.databaseUrl)
+    encrypted.searchParams.set('sslmode', 'verify-full')
+    const silent = createServer((socket) => socket.end('this is no Postgres'))
+    await once(silent.listen(0, '127.0.0.1'), 'listening')
+    const { port } = silent.address() as AddressInfo
+    for (const [url, message] of [
+      ['postgres://user:topsecret@127.0.0.1:1/none', 'the database cannot be reached: connect ECONNREFUSED'],
+      ['postgres://user:topsecret@no.such.host.invalid/x', 'the database cannot be reached: getaddrinfo'],
+      ['mysql://user:topsecret@127.0.0.1/x', 'DATABASE_URL must start with postgres://'],
+      ['postgres://user:top/secret@127.0.0.1/x', 'DATABASE_URL is no URL'],
+      ['postgres://user:topsecret@127.0.0.1:99999/x', 'DATABASE_URL is no URL'],
+      [otherName.href, 'the database refuses: database "nothing_here" does not exist'],
+      [encrypted.href, 'the database cannot be used: The server does not support SSL'],
+      [`postgres://user:topsecret@127.0.0.1:${port}/x`, 'the database cannot be'],
+    ] as const) {
+      for (const command of [['key', 'list', ...demo], ['migrate']]) {
+        const { code, out, err } = await cli(command, { DATABASE_URL: url })
+        expect([url, code, out]).toEqual([url, 1, ''])
+        expect(err).toMatch(/^error: /)
+        expect(err).toContain(message)
+        for (const secret of ['secret', otherName.password]) if (secret !== '') expect(err).not.toContain(secret)
+        expect(err).not.toMatch(/\n\s+at /)
+      }
+    }
+    silent.close()
   })
 
   it('runs as a program, with its result alone on standard output', async () => {
