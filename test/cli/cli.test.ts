@@ -1,5 +1,5 @@
 /** The command line: what it does, what it says, and how it fails. */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -35,6 +35,7 @@ async function cli(args: string[], env: Record<string, string> = scene.env(), is
   return { code, out, err, json: args.includes('--json') && code !== 1 && code !== 2 ? JSON.parse(out) : undefined }
 }
 
+const program = join(import.meta.dirname, '../../src/cli/main.ts')
 const demo = ['--tenant', 'ten_demo']
 const commands = [
   'migrate',
@@ -264,11 +265,26 @@ describe('a command', () => {
   })
 
   it('runs as a program, with its result alone on standard output', async () => {
-    const main = join(import.meta.dirname, '../../src/cli/main.ts')
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [main, 'key', 'list', ...demo, '--json'], {
-      env: { PATH: process.env.PATH, ...scene.env({ LOG_LEVEL: 'info' }) },
-    })
+    const { stdout, stderr } = await promisify(execFile)(
+      process.execPath,
+      [program, 'key', 'list', ...demo, '--json'],
+      {
+        env: { PATH: process.env.PATH, ...scene.env({ LOG_LEVEL: 'info' }) },
+      },
+    )
     expect(JSON.parse(stdout)).toHaveLength(3)
     expect(stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))).toEqual([])
+  })
+
+  it('whose reader goes away ends as if it had been read', async () => {
+    const child = spawn(process.execPath, [program, 'key', 'list', ...demo], {
+      env: { PATH: process.env.PATH, ...scene.env() },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    child.stdout.destroy()
+    let err = ''
+    child.stderr.on('data', (text) => (err += text))
+    const [code] = await once(child, 'close')
+    expect([code, err]).toEqual([0, ''])
   })
 })
