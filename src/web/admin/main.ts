@@ -1,6 +1,6 @@
 /** The operator's console: signed in or not, which page the address asks for, and what stands around every page. */
 import { byId, el } from '../shared/dom.ts'
-import { Api } from './api.ts'
+import { Api, NoAnswer, Refusal } from './api.ts'
 import { topBar } from './chrome.ts'
 import { LiveFigures } from './live.ts'
 import { pageFor } from './pages.ts'
@@ -80,6 +80,8 @@ async function show(isSame = false): Promise<void> {
     put(title, isSame, el('div', { class: 'heading' }, heading(title), beside), outcome, ...content.filter(isThere))
   } catch (error) {
     if (signal.aborted || session === null) return
+    // What the service says is shown; anything else is a fault of this page, for whoever looks at its console.
+    if (!(error instanceof Refusal || error instanceof NoAnswer)) reportError(error)
     const again = button('Try again', () => void show())
     put(
       'Not shown',

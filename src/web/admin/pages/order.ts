@@ -9,6 +9,7 @@ import { badge, button, code, facts, notice, toned } from '../parts.ts'
 import { timeline } from '../timeline.ts'
 import type { Story } from '../types.ts'
 import type { Page, View } from '../view.ts'
+import { whileSeen } from '../while-seen.ts'
 import { plain, reasonSentence } from '../words.ts'
 
 const lookEveryMs = 5000
@@ -76,17 +77,14 @@ function glance(view: View, story: Story): HTMLElement {
 function changeNotice(view: View, path: string, story: Story): HTMLElement {
   const box = el('div', { role: 'status' })
   const asShown = JSON.stringify(story)
-  const timer = setInterval(() => {
-    if (!document.hidden && box.childElementCount === 0) void look()
-  }, lookEveryMs)
-  view.signal.addEventListener('abort', () => clearInterval(timer))
-  async function look(): Promise<void> {
+  whileSeen(view.signal, lookEveryMs, async () => {
+    if (box.childElementCount > 0) return
     const now = await view.api.get<Story>(path, {}, view.signal).catch(() => null)
     if (now === null || JSON.stringify(now) === asShown) return
     const show = button('Show it as it is now', () => void view.reload())
     box.append(
       notice('', el('div', { class: 'told' }, el('span', {}, 'This order has changed since it was shown.'), show)),
     )
-  }
+  })
   return box
 }

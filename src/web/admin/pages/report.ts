@@ -6,6 +6,7 @@ import { listing, pathTo } from '../listing.ts'
 import { badge, code, facts, link, notice, orderLink } from '../parts.ts'
 import type { Finding, Report } from '../types.ts'
 import { hashOf, type Page } from '../view.ts'
+import { whileSeen } from '../while-seen.ts'
 import { counted, plain } from '../words.ts'
 import { differing } from './reports.ts'
 
@@ -29,10 +30,10 @@ export const reportPage: Page = async (view) => {
     empty: report.state === 'running' ? 'Nothing that differs has been found so far.' : 'Nothing differs.',
   })
   if (report.state === 'running') {
-    const timer = setInterval(() => {
-      if (!document.hidden) void view.reload()
-    }, whileRunningMs)
-    view.signal.addEventListener('abort', () => clearInterval(timer))
+    whileSeen(view.signal, whileRunningMs, async () => {
+      const now = await view.api.get<Report>(pathTo('reports', id), {}, view.signal).catch(() => report)
+      if (!view.signal.aborted && JSON.stringify(now) !== JSON.stringify(report)) await view.reload()
+    })
   }
   return {
     title: 'Reconciliation report',

@@ -23,7 +23,7 @@ export const startPage: Page = async (view) => {
     const text = JSON.stringify(live.latest.waiting)
     if (waiting.dataset.shown !== text) {
       waiting.dataset.shown = text
-      waiting.replaceChildren(...whatWaits(live.latest.waiting))
+      waiting.replaceChildren(...whatWaits(live.latest))
     }
     going.replaceChildren(...goingOn(live))
     told.replaceChildren(...freshness(live))
@@ -46,7 +46,7 @@ interface Matter {
   isQuiet?: boolean
 }
 
-function whatWaits(waiting: Figures['waiting']): Node[] {
+function whatWaits({ waiting, at }: Figures): Node[] {
   const { oldest_needs_reconcile_at: oldest } = waiting
   const matters: Matter[] = [
     {
@@ -57,7 +57,7 @@ function whatWaits(waiting: Figures['waiting']): Node[] {
       more:
         oldest === null
           ? ''
-          : `The oldest was made ${duration(secondsSince(oldest))} ago. Recovery asks the provider by itself; one that stays needs you.`,
+          : `The oldest was made ${duration(secondsSince(oldest, Date.parse(at)))} ago. Recovery asks the provider by itself; one that stays needs you.`,
       to: hashOf(['orders'], { status: 'needs_reconcile' }),
     },
     {
