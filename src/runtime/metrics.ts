@@ -17,6 +17,8 @@ export interface LiveGauge {
   read(): Record<string, number>
 }
 
+const notificationResults = ['accepted', 'ignored', 'duplicate', 'signature_invalid', 'unreadable'] as const
+
 export class Metrics {
   readonly #registry = new Registry()
   readonly #requests = new Counter({
@@ -97,6 +99,10 @@ export class Metrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.#registry })
+    // A count that begins with its first event has not increased by it: what alerts look for has to be there before.
+    for (const reason of ['unauthorized', 'forbidden']) this.#providerAlerts.inc({ reason }, 0)
+    for (const whom of ['twin', 'other_process']) this.#waits.inc({ for: whom }, 0)
+    for (const result of notificationResults) this.#notifications.inc({ result }, 0)
   }
 
   request(
@@ -125,7 +131,7 @@ export class Metrics {
     this.#waits.inc({ for: whom })
   }
 
-  notification(result: 'accepted' | 'ignored' | 'duplicate' | 'signature_invalid' | 'unreadable'): void {
+  notification(result: (typeof notificationResults)[number]): void {
     this.#notifications.inc({ result })
   }
 
@@ -139,6 +145,7 @@ export class Metrics {
 
   workerRun(worker: string, failed: boolean): void {
     this.#workerRuns.inc({ worker, failed: String(failed) })
+    this.#workerRuns.inc({ worker, failed: String(!failed) }, 0)
   }
 
   /** Shows a state of this process from now on. */
