@@ -41,11 +41,11 @@ export function createStandIn(url: string): StandIn {
       return (await control('POST', `/payment_intents/${encodeURIComponent(payment)}/action`, action)).ok
     },
     async prepareMishap(mishap) {
-      await control('DELETE', '/faults')
-      if (mishap !== null) await control('POST', '/faults', { rules: [mishaps[mishap]] })
+      await done(control('DELETE', '/faults'))
+      if (mishap !== null) await done(control('POST', '/faults', { rules: [mishaps[mishap]] }))
     },
     async paymentsFor(tenantId, key) {
-      const { data } = (await (await control('GET', '/payment_intents')).json()) as {
+      const { data } = (await (await done(control('GET', '/payment_intents'))).json()) as {
         data: (BookedPayment & { metadata: { tenant?: string; key?: string } })[]
       }
       return data
@@ -53,4 +53,10 @@ export function createStandIn(url: string): StandIn {
         .map(({ id, status, amount_received, currency }) => ({ id, status, amount_received, currency }))
     },
   }
+}
+
+async function done(call: Promise<Response>): Promise<Response> {
+  const response = await call
+  if (!response.ok) throw new Error(`the simulator refuses its control: ${response.status}`)
+  return response
 }

@@ -17,7 +17,9 @@ export function fillBackstage(place: HTMLElement, shop: Shop): void {
     summary.textContent =
       posts.length === 0
         ? 'Nothing was sent yet.'
-        : `${count(posts.length, 'checkout request')} with ${count(keys, 'key')}.`
+        : `${count(posts.length, 'checkout request')} with ${count(keys, 'key')}.${
+            lines.some(isReplayed) ? ' A replayed answer was given before: nothing was done again.' : ''
+          }`
     clear.hidden = lines.length === 0
   }
   shop.wire.onChange = draw
@@ -34,7 +36,8 @@ function section(title: string, ...children: HTMLElement[]): HTMLDetailsElement 
   return el('details', { class: 'card' }, el('summary', {}, el('h2', {}, title)), ...children)
 }
 
-function row({ method, path, key, answer }: Line): HTMLElement {
+function row(line: Line): HTMLElement {
+  const { method, path, key, answer } = line
   return el(
     'li',
     {},
@@ -45,8 +48,12 @@ function row({ method, path, key, answer }: Line): HTMLElement {
       : answer === 'lost'
         ? el('span', { class: 'badge bad' }, 'no answer')
         : el('span', { class: `badge ${tone(answer.status)}` }, `${answer.status} ${answer.word}`.replaceAll('_', ' ')),
-    answer !== undefined && answer !== 'lost' && answer.replayed && el('span', { class: 'badge' }, 'replayed'),
+    isReplayed(line) && el('span', { class: 'badge' }, 'replayed'),
   )
+}
+
+function isReplayed({ answer }: Line): boolean {
+  return answer !== undefined && answer !== 'lost' && answer.replayed
 }
 
 function tone(status: number): string {

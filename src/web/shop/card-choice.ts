@@ -2,7 +2,13 @@
 import { el } from '../shared/dom.ts'
 import { cards } from './cards.ts'
 
-export function cardChoice(): { element: HTMLElement; value: () => string } {
+export interface CardChoice {
+  element: HTMLElement
+  value(): string
+  choose(id: string): void
+}
+
+export function cardChoice(): CardChoice {
   const inputs = cards.map(({ id }, index) => {
     const input = el('input', { type: 'radio', name: 'card', value: id, id })
     input.checked = index === 0
@@ -20,5 +26,11 @@ export function cardChoice(): { element: HTMLElement; value: () => string } {
       ),
     ),
   )
-  return { element, value: () => inputs.find((input) => input.checked)?.value ?? '' }
+  return {
+    element,
+    value: () => inputs.find((input) => input.checked)?.value ?? '',
+    choose(id) {
+      for (const input of inputs) input.checked = input.value === id
+    },
+  }
 }

@@ -1,5 +1,5 @@
-/** The cart against the catalog. */
-import type { Product } from '../client/index.ts'
+/** What is bought: the cart against the catalog, and as it was ordered. */
+import type { Order, Product } from '../client/index.ts'
 import type { Cart } from './cart.ts'
 import type { Shop } from './shop.ts'
 
@@ -22,4 +22,27 @@ export function totalOf(lines: readonly CartLine[]): { total: number; currency: 
     total: lines.reduce((sum, { product, quantity }) => sum + product.unit_price * quantity, 0),
     currency: lines[0]?.product.currency ?? 'EUR',
   }
+}
+
+/** What the review page lists; amounts in minor units. */
+export interface Summary {
+  lines: { name: string; quantity: number; amount: number }[]
+  total: number
+  currency: string
+}
+
+export function summaryOf(lines: readonly CartLine[]): Summary {
+  return {
+    lines: lines.map(({ product, quantity }) => ({
+      name: product.name,
+      quantity,
+      amount: product.unit_price * quantity,
+    })),
+    ...totalOf(lines),
+  }
+}
+
+/** At the prices of the order, which stay whatever the catalog says by now. */
+export function summaryOfOrder({ lines, total, currency }: Order): Summary {
+  return { lines, total, currency }
 }

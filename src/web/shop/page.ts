@@ -19,7 +19,7 @@ start().catch(() => {
 
 async function start(): Promise<void> {
   const shop = await openShop()
-  let leave = () => {}
+  let view: View | undefined
   let address = ''
   const show = (hash: string) => {
     // Paying is no step to go back to.
@@ -27,17 +27,19 @@ async function start(): Promise<void> {
     render(true)
   }
   const render = (isNew: boolean) => {
-    leave()
+    view?.leave()
     address = location.hash
-    const view = viewOf(shop, address, show)
-    leave = view.leave
+    view = viewOf(shop, address, show)
     const focused = (document.activeElement as HTMLElement | null)?.dataset.focus
     main.replaceChildren(view.element)
     document.title = `${main.querySelector('h1')?.textContent ?? ''} - Demo shop`
     if (isNew) {
       scrollTo(0, 0)
       main.focus({ preventScroll: true })
-    } else if (focused !== undefined) main.querySelector<HTMLElement>(`[data-focus="${CSS.escape(focused)}"]`)?.focus()
+    } else if (focused !== undefined) {
+      const again = main.querySelector<HTMLElement>(`[data-focus="${CSS.escape(focused)}"]`)
+      ;(again ?? main).focus()
+    }
   }
   const showCount = () => {
     const pieces = piecesIn(readCart())
@@ -56,8 +58,8 @@ async function start(): Promise<void> {
   })
   watchCart(() => {
     showCount()
-    // The review page follows the payment itself.
-    if (!location.hash.startsWith('#/review') && !location.hash.startsWith('#/order')) render(false)
+    if (view?.cartChanged !== undefined) view.cartChanged()
+    else render(false)
   })
   // After the bank, say, or from the page cache: another tab may have paid.
   addEventListener('pageshow', (event) => event.persisted && render(false))
@@ -71,12 +73,13 @@ async function start(): Promise<void> {
 
 function viewOf(shop: Shop, hash: string, show: (hash: string) => void): View {
   const [, where, cart = '', how] = hash.split('/')
-  const still = (element: HTMLElement): View => ({ element, leave() {} })
+  const still = (element: HTMLElement): View => ({ element, leave() {}, cartChanged() {} })
+  const cartShown = (): View => ({ element: cartView(shop), leave() {} })
   switch (where) {
     case 'cart':
-      return still(cartView(shop))
+      return cartShown()
     case 'review':
-      return piecesIn(readCart()) === 0 ? still(cartView(shop)) : reviewView(shop, show)
+      return piecesIn(readCart()) === 0 ? cartShown() : reviewView(shop, show)
     case 'order':
       return still(orderView(shop, cart, how === 'late'))
     default:

@@ -32,12 +32,22 @@ export class Paying {
     this.#unwatch = attempt.watch(() => this.#otherTab())
   }
 
+  /** What is being paid, as it was sent; undefined where nothing is. */
+  get sent(): Body | undefined {
+    return this.#attempt.record?.sent?.body
+  }
+
   /** The review page is shown: makes the key, or goes on with what was sent before. */
   start(): void {
-    this.#run('payment', async (waiting) => {
-      const { end } = await this.#attempt.begin()
-      return end ?? (await this.#attempt.resume(waiting))
-    })
+    const first: Standing = this.sent === undefined ? { kind: 'loading' } : { kind: 'working', on: 'payment' }
+    this.#run(
+      'payment',
+      async (waiting) => {
+        const { end } = await this.#attempt.begin()
+        return end ?? (await this.#attempt.resume(waiting))
+      },
+      first,
+    )
   }
 
   pay(body: Body): void {
@@ -70,11 +80,12 @@ export class Paying {
   #run(
     on: 'payment' | 'cancellation',
     work: (waiting: { signal: AbortSignal; onWait: (reason: WaitReason) => void }) => Promise<Outcome | null>,
+    first: Standing = { kind: 'working', on },
   ): void {
     this.#work.abort()
     this.#work = new AbortController()
     const { signal } = this.#work
-    this.#show({ kind: 'working', on })
+    this.#show(first)
     const onWait = (reason: WaitReason) => {
       if (!signal.aborted) this.#show({ kind: 'working', on, reason })
     }

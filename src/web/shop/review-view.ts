@@ -4,7 +4,7 @@ import { askBank } from './bank-dialog.ts'
 import { isOffline } from './bumpy-network.ts'
 import { cardChoice } from './card-choice.ts'
 import { leaveCart, readCart } from './cart.ts'
-import { type CartLine, linesOf, totalOf } from './lines.ts'
+import { linesOf, type Summary, summaryOf, summaryOfOrder, totalOf } from './lines.ts'
 import { noticeOf } from './notice.ts'
 import { Paying, type Standing } from './paying.ts'
 import type { Shop } from './shop.ts'
@@ -14,6 +14,8 @@ export interface View {
   element: HTMLElement
   /** Before another one is shown. */
   leave(): void
+  /** Instead of being shown anew. */
+  cartChanged?(): void
 }
 
 /** `show` goes to another address within the shop. */
@@ -67,15 +69,22 @@ export function reviewView(shop: Shop, show: (hash: string) => void): View {
   const draw = () => {
     const { standing } = paying
     const isReady = standing.kind === 'ready'
-    const { total, currency } = totalOf(lines)
-    summary.replaceChildren(summaryList(lines), totalLine(total, currency))
+    const shownNow = standing.kind === 'bank' ? summaryOfOrder(standing.order) : summaryOf(lines)
+    const { sent } = paying
+    if (sent !== undefined) {
+      // Also what another tab, or this one before a reload, has sent.
+      email.value = sent.customer.email
+      cardField.choose(sent.payment_method)
+    }
+    const total = sent?.expected_total ?? shownNow.total
+    summary.replaceChildren(...summaryList({ ...shownNow, total }))
     fields.disabled = !isReady
     notice.replaceChildren(...noticeOf(standing, shop, isOffline()))
     const isBusy = standing.kind === 'working' || standing.kind === 'loading'
     payButton.hidden = !isReady && !isBusy
     // Not disabled: it would lose the focus.
     payButton.setAttribute('aria-disabled', String(isBusy))
-    payButton.textContent = isBusy ? busyWord(standing) : `Pay ${price(total, currency)}`
+    payButton.textContent = isBusy ? busyWord(standing) : `Pay ${price(total, shownNow.currency)}`
     bankButton.hidden = standing.kind !== 'bank'
     giveUpButton.hidden = !(standing.kind === 'bank' || (standing.kind === 'working' && standing.on === 'payment'))
     element.dataset.standing = standing.kind
@@ -131,6 +140,13 @@ export function reviewView(shop: Shop, show: (hash: string) => void): View {
       left.abort()
       paying.stop()
     },
+    cartChanged() {
+      const now = readCart()
+      if (now.id !== cart.id || paying.standing.kind !== 'ready') return
+      lines = linesOf(now, shop)
+      if (lines.length === 0) show('#/cart')
+      else draw()
+    },
   }
 }
 
@@ -139,21 +155,22 @@ function busyWord(standing: Standing): string {
   return standing.kind === 'working' && standing.on === 'cancellation' ? 'Giving up…' : 'Paying…'
 }
 
-function summaryList(lines: readonly CartLine[]): HTMLElement {
-  return el(
-    'ul',
-    {},
-    ...lines.map(({ product, quantity }) =>
-      el(
-        'li',
-        {},
-        el('span', {}, `${quantity} × ${product.name}`),
-        el('span', { class: 'amount' }, price(product.unit_price * quantity, product.currency)),
+function summaryList({ lines, total, currency }: Summary): HTMLElement[] {
+  // Prices that have changed since the payment was sent are not those that are paid.
+  const addUp = lines.reduce((sum, { amount }) => sum + amount, 0) === total
+  return [
+    el(
+      'ul',
+      {},
+      ...lines.map(({ name, quantity, amount }) =>
+        el(
+          'li',
+          {},
+          el('span', {}, `${quantity} × ${name}`),
+          addUp && el('span', { class: 'amount' }, price(amount, currency)),
+        ),
       ),
     ),
-  )
-}
-
-function totalLine(total: number, currency: string): HTMLElement {
-  return el('p', { class: 'total' }, el('span', {}, 'Total'), el('strong', {}, price(total, currency)))
+    el('p', { class: 'total' }, el('span', {}, 'Total'), el('strong', {}, price(total, currency))),
+  ]
 }
