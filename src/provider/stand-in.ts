@@ -1,7 +1,7 @@
 /** What the demo shop asks of the simulator beside charging: to play the customer's bank, to misbehave, to show its books. */
 
 /** `answer_lost`: it has its effect and the answer never arrives. `unreachable`: it surely has none. `slow`: a few seconds. */
-export type Mishap = 'answer_lost' | 'unreachable' | 'slow'
+type Mishap = 'answer_lost' | 'unreachable' | 'slow'
 
 export interface StandIn {
   /** The customer approves or refuses what their bank asks. False where it does not ask, or no longer. */
@@ -12,7 +12,7 @@ export interface StandIn {
   paymentsFor(tenantId: string, key: string): Promise<BookedPayment[]>
 }
 
-export interface BookedPayment {
+interface BookedPayment {
   id: string
   status: string
   amount_received: number

@@ -61,7 +61,7 @@ describe.skipIf(noBrowser)('in the shop, when something goes wrong', () => {
     await payButton(page).click()
     await receipt(page)
     expectOneRequest(sent)
-    await page.getByText('replayed').waitFor()
+    await page.getByText('replayed', { exact: true }).waitFor()
     expect(await changes()).toEqual(onceForAMug)
   })
 

@@ -16,7 +16,7 @@ import { AttemptRecords, type AttemptStorage, browserStorage } from './records.t
 import { exchange, type Service } from './wire.ts'
 
 export type { CheckoutAttempt } from './attempt.ts'
-export type { CheckoutProblem, Order, OrderLine, Product } from './contract.ts'
+export type { CheckoutProblem, Order, Product } from './contract.ts'
 export type { KnownOrder, Outcome, WaitReason } from './outcome.ts'
 export type { WireEvent } from './wire.ts'
 

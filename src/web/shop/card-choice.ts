@@ -2,7 +2,7 @@
 import { el } from '../shared/dom.ts'
 import { cards } from './cards.ts'
 
-export interface CardChoice {
+interface CardChoice {
   element: HTMLElement
   value(): string
   choose(id: string): void

@@ -1,6 +1,6 @@
 /** Test cards. In a real shop, the provider's script collects the card and gives such a name for it. */
 
-export interface Card {
+interface Card {
   /** `payment_method` of a checkout. */
   id: string
   label: string
