@@ -32,7 +32,7 @@ export interface Answer {
   headers: readonly Header[]
   body: Media | undefined
   /** What the codes among its problems mean; empty where it is no problem. */
-  codes: readonly { code: string; meaning: string; newKeySafe: boolean | undefined }[]
+  codes: readonly { code: string; meaning: string }[]
 }
 
 export interface Operation {
@@ -152,8 +152,7 @@ function readAnswer({ components }: Document, status: string, raw: RawAnswer): A
 }
 
 function readCode({ name, value }: Example): Answer['codes'][number] {
-  const { title, new_key_safe: newKeySafe } = value as { title: string; new_key_safe?: boolean }
-  return { code: name, meaning: title, newKeySafe }
+  return { code: name, meaning: (value as { title: string }).title }
 }
 
 function readMedia(schemas: Record<string, Schema>, content: Record<string, RawMedia>): Media | undefined {

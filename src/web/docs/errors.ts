@@ -7,7 +7,6 @@ interface Code {
   code: string
   status: string
   meaning: string
-  newKeySafe: boolean | undefined
   operations: Operation[]
 }
 
@@ -43,7 +42,7 @@ export function placeOf(code: string): string {
   return `error-${code}`
 }
 
-function codeItem({ code, status, meaning, newKeySafe, operations }: Code): HTMLElement {
+function codeItem({ code, status, meaning, operations }: Code): HTMLElement {
   return el(
     'li',
     { id: placeOf(code), tabindex: '-1' },
@@ -53,8 +52,6 @@ function codeItem({ code, status, meaning, newKeySafe, operations }: Code): HTML
       {},
       el('code', { class: 'name' }, code),
       el('p', {}, `${meaning}.`),
-      newKeySafe !== undefined &&
-        el('p', { class: 'hint' }, `For a checkout: a new key is ${newKeySafe ? 'safe' : 'not known to be safe'}.`),
       el(
         'details',
         {},
@@ -73,9 +70,8 @@ function codesOf({ operations }: Contract): Code[] {
   const codes = new Map<string, Code>()
   for (const operation of operations) {
     for (const { status, codes: given } of operation.answers) {
-      for (const { code, meaning, newKeySafe } of given) {
-        const known = codes.get(code) ?? { code, status, meaning, newKeySafe: undefined, operations: [] }
-        known.newKeySafe ??= newKeySafe
+      for (const { code, meaning } of given) {
+        const known = codes.get(code) ?? { code, status, meaning, operations: [] }
         known.operations.push(operation)
         codes.set(code, known)
       }
