@@ -1,6 +1,6 @@
 /** A process is killed at every step of forgetting and of comparing the books, and a new process goes on. */
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { runJobs } from '../../src/workers/run-jobs.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { cart, keys } from '../support/client.ts'
@@ -10,6 +10,9 @@ import { unhurried } from '../support/money-back.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 import { startServiceProcess } from '../support/service-process.ts'
 import { expectKilledAtEachStep } from './steps.ts'
+
+// Each starts two processes.
+vi.setConfig({ testTimeout: 240_000 })
 
 const paid: Effects = {
   status: 'paid',

@@ -178,7 +178,7 @@ let stage: NewsScene
 beforeAll(async () => {
   stage = await NewsScene.start()
   await stage.killAndTakeOver(batches)
-}, 180_000)
+}, 240_000)
 afterAll(() => stage.stop())
 
 describe('a worker killed', () => {

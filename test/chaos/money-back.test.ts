@@ -214,7 +214,7 @@ beforeAll(async () => {
     }
   }
   await strandAndKill(victim, stranded)
-}, 120_000)
+}, 240_000)
 afterAll(async () => {
   await scene.stop()
   await audience.stop()
@@ -251,7 +251,7 @@ describe('a process killed', () => {
       expect(second.text).toBe(first.text)
     }
     await runJobs(unhurried(scene.service))
-  })
+  }, 240_000)
 
   it.each(named.filter(({ how }) => !how.needsNews))('at $point in $what: each effect once', async ({ point, how }) => {
     for (const { order } of stranded.filter((each) => each.point === point && each.how === how))
@@ -284,7 +284,7 @@ describe('a process killed at events.accepted, after a notification was kept and
     expect(jobs).toEqual([{ attempts: 1 }])
     expect(await effectsOf(scene, audience, order.id)).toEqual({ ...paid, ...refunded })
     await expectBooksInOrder(scene)
-  })
+  }, 240_000)
 })
 
 expectKilledAtEachStep(import.meta.filename)

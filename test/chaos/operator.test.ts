@@ -177,7 +177,7 @@ beforeAll(async () => {
     })),
   )
   await endAllLeases(scene)
-}, 120_000)
+}, 240_000)
 afterAll(async () => {
   await scene.stop()
   await audience.stop()
@@ -190,7 +190,7 @@ describe('a process killed', () => {
       expect(how.again).toContain(status)
     }
     await takeOver(scene, audience.settings)
-  })
+  }, 180_000)
 
   it.each(named)('at $point while $what: each effect once', async ({ what, point, how }) => {
     const { order } = stranded.find((each) => each.what === what && each.point === point) as Stranded

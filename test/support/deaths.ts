@@ -81,9 +81,12 @@ export async function takeOver(scene: Scene, settings: Record<string, string>): 
   await until(
     async () => {
       await endPauses(scene)
-      return (await unfinished(scene)).length === 0
+      const left = await unfinished(scene)
+      if (left.length > 0) throw new Error(left.join(', '))
+      return true
     },
-    { everyMs: 100, what: 'a new process to finish what was left' },
+    // Seldom, so that what is being asked about is not asked about again and again; and long: there is much to tell.
+    { everyMs: 500, timeoutMs: 120_000, what: 'a new process to finish what was left' },
   )
   await fresh.stop()
 }
