@@ -42,10 +42,12 @@ interface OrderView {
   reconcile_reason?: string
   created_at: string
   updated_at: string
+  shipping_address?: Record<string, string>
   metadata?: Record<string, string>
 }
 
-/** Holds no personal data. `client_secret` is shown only where asked for: it lets its holder complete the payment. */
+/** Holds no personal data, but `withMetadata`: then with what the storefront gave, the address to send it to included.
+ * `client_secret` is shown only where asked for: it lets its holder complete the payment. */
 export function orderView(
   order: Order,
   options: { withClientSecret?: boolean; withMetadata?: boolean } = {},
@@ -80,6 +82,7 @@ export function orderView(
     ...(order.reconcile_reason !== null ? { reconcile_reason: order.reconcile_reason } : {}),
     created_at: order.created_at.toISOString(),
     updated_at: order.updated_at.toISOString(),
+    ...(options.withMetadata && order.shipping_address !== null ? { shipping_address: order.shipping_address } : {}),
     ...(options.withMetadata ? { metadata: order.metadata ?? {} } : {}),
   }
 }

@@ -95,6 +95,24 @@ describe('the orders of a tenant', () => {
     expect(list.text).not.toMatch(/ada@example|client_secret|"Ada"/)
   })
 
+  it('show where they are to be sent, to those who send them alone', async () => {
+    const address = { name: 'Ada Lovelace', line1: '12 St James Square', city: 'London', country: 'GB' }
+    const key = newKey()
+    const body = cart({ payment_method: 'pm_card_threeDSecure2Required', shipping_address: address })
+    const answer = await scene.shop.checkout(key, body)
+    const path = `/v1/orders/${answer.json.id}`
+    expect((await scene.backend.get(path)).json.shipping_address).toEqual(address)
+    expect((await scene.admin.get(`/v1/admin${path.slice(3)}`)).json.shipping_address).toEqual(address)
+    const canceled = await scene.shop.post(`/v1/checkouts/${key}/cancel`)
+    for (const reply of [answer, canceled, await scene.shop.get(`/v1/checkouts/${key}`)]) {
+      expect(reply.text).not.toContain('St James')
+    }
+    const person = answer.json.customer_id
+    await scene.backend.delete(`/v1/customers/${person}/personal-data`)
+    // Other orders of the same person are still open; this one has ended.
+    expect((await scene.backend.get(path)).json.shipping_address).toBeUndefined()
+  })
+
   it('are seen by no other tenant', async () => {
     for (const id of Object.values(made).flat()) expectProblem(await theirs.get(`/v1/orders/${id}`), 404, 'not_found')
     const listed = await pages(theirs, 100)

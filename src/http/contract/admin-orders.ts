@@ -3,7 +3,7 @@ import { AuditEntrySchema } from './admin.ts'
 import { at, heldOrder, pageOf, unclearOrder } from './examples.ts'
 import { deliveryProperties } from './notifications.ts'
 import { operation } from './operation.ts'
-import { metadata, orderMaybe, orderProperties } from './order.ts'
+import { metadata, orderMaybe, orderMaybeFull, orderProperties } from './order.ts'
 import {
   amount,
   count,
@@ -186,7 +186,7 @@ const story = {
 
 const OrderStorySchema = named(
   'AdminOrderStory',
-  object({ ...orderProperties, ...own, metadata, ...story }, orderMaybe),
+  object({ ...orderProperties, ...own, metadata, ...story }, orderMaybeFull),
 )
 
 const unclear = {

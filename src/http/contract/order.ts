@@ -53,8 +53,19 @@ export const orderMaybe = {
 
 export const metadata = { ...mapOf(text), description: 'as the storefront gave it' }
 
+const shipping_address = {
+  ...object({ line1: text, city: text, country: text }, { name: text, line2: text, postal_code: text, state: text }),
+  description: 'as the storefront gave it, where it did; gone once the customer is erased',
+}
+
+/** What those may see of an order who may see whom it is for. */
+export const orderMaybeFull = { ...orderMaybe, shipping_address }
+
 /** As answers of checkouts show it, which hold no personal data. */
 export const OrderSchema = named('Order', object(orderProperties, orderMaybe))
 
 /** As `GET /orders` shows it. */
-export const OrderWithMetadataSchema = named('OrderWithMetadata', object({ ...orderProperties, metadata }, orderMaybe))
+export const OrderWithMetadataSchema = named(
+  'OrderWithMetadata',
+  object({ ...orderProperties, metadata }, orderMaybeFull),
+)

@@ -4,7 +4,11 @@ import { operation } from './operation.ts'
 import { OrderSchema, OrderWithMetadataSchema } from './order.ts'
 import { page } from './schema.ts'
 
-const withMetadata = { ...paidOrder, metadata: { source: 'newsletter' } }
+const withMetadata = {
+  ...paidOrder,
+  shipping_address: { name: 'Ada Lovelace', line1: '12 St James Square', city: 'London', country: 'GB' },
+  metadata: { source: 'newsletter' },
+}
 
 export const listOrders = operation({
   operationId: 'listOrders',
