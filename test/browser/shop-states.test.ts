@@ -1,8 +1,10 @@
 /** What the demo shop shows in each state, for everybody: both widths, light and dark. */
+import { randomUUID } from 'node:crypto'
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { accessibilityFaults, noBrowser, widths } from '../support/browser.ts'
-import { chooseCard, payButton, receipt, type ShopStage, startShopStage, toReview } from './shop-stage.ts'
+import { cart } from '../support/client.ts'
+import { chooseCard, payButton, receipt, type ShopStage, startShopStage, storage, toReview } from './shop-stage.ts'
 
 describe.skipIf(noBrowser)('each state of the shop can be read and used by everybody:', () => {
   let stage: ShopStage
@@ -20,7 +22,7 @@ describe.skipIf(noBrowser)('each state of the shop can be read and used by every
   it('products', async () => {
     const page = await context.newPage()
     await page.goto(`${stage.url}/shop`)
-    await page.getByRole('button', { name: 'Add to cart: Mug' }).click()
+    await page.getByRole('button', { name: 'Add to cart Mug' }).click()
     await expectForEverybody(page)
   })
 
@@ -56,6 +58,15 @@ describe.skipIf(noBrowser)('each state of the shop can be read and used by every
     await stage.scene.books.fault({ method: 'POST', path: '/v1/payment_intents', times: 1, fault: 'error_after' })
     await payButton(page).click()
     await page.getByText('We are checking with your bank.').waitFor()
+    await expectForEverybody(page)
+  })
+
+  it('a cart that was paid elsewhere', async () => {
+    const page = await toReview(stage, context, 'Mug')
+    const { id } = JSON.parse((await storage(page))['shop.cart'] ?? '{}') as { id: string }
+    await stage.scene.shop.checkout(randomUUID(), cart({ cart_id: id }))
+    await payButton(page).click()
+    await page.getByText('Already paid', { exact: true }).waitFor()
     await expectForEverybody(page)
   })
 

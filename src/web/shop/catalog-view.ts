@@ -22,15 +22,19 @@ export function catalogView({ products }: Shop): HTMLElement {
 
 function card(product: Product, said: HTMLElement): HTMLElement {
   const { sku, name, unit_price, currency, available } = product
-  const add = el('button', { type: 'button' }, 'Add to cart')
-  add.setAttribute('aria-label', `Add to cart: ${name}`)
+  const word = el('span', {}, 'Add to cart')
+  const add = el(
+    'button',
+    { type: 'button' },
+    el('span', {}, word, el('span', { class: 'visually-hidden' }, ` ${name}`)),
+  )
   add.disabled = available === 0
   add.addEventListener('click', () => {
     addToCart(sku)
     said.textContent = `${name} is in the cart.`
-    add.textContent = 'Added'
+    word.textContent = 'Added'
     setTimeout(() => {
-      add.textContent = 'Add to cart'
+      word.textContent = 'Add to cart'
     }, 1200)
   })
   return el(

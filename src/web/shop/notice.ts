@@ -40,7 +40,7 @@ export function noticeOf(standing: Standing, shop: Shop, isOffline: boolean): HT
             ),
         el(
           'a',
-          { class: 'button', href: '#/', 'data-leave-cart': standing.paid },
+          { class: 'button primary', href: '#/', 'data-leave-cart': standing.paid },
           standing.paid ? 'Start a new cart' : 'See the products',
         ),
       ]
