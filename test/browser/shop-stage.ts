@@ -49,7 +49,7 @@ export async function startShopStage(settings: Record<string, string> = {}): Pro
 export async function toReview(stage: ShopStage, context: BrowserContext, ...names: string[]): Promise<Page> {
   const page = await context.newPage()
   await page.goto(`${stage.url}/shop`)
-  for (const name of names) await page.getByRole('button', { name: `Add to cart: ${name}` }).click()
+  for (const name of names) await page.getByRole('button', { name: `Add to cart ${name}` }).click()
   await page.getByRole('link', { name: 'Cart' }).click()
   await page.getByRole('link', { name: 'Review and pay' }).click()
   await payButton(page).waitFor()
