@@ -221,10 +221,10 @@ async function follow(deps: Deps, event: StoredEvent, order: Order, told: Told, 
 /** Recovery's question, put at once. Whoever holds an order's lease is asking already. */
 async function askNow(deps: Deps, event: StoredEvent, order: Order, deadline: Deadline): Promise<EventEnd> {
   if (!isOpen(order.status)) {
-    // A hold that comes for an order that has ended; other news of such an order moves no money.
-    if (!endedUnpaid(order) || event.type !== 'payment_intent.amount_capturable_updated') {
-      return done(order, 'nothing_new')
-    }
+    // A hold that may have ended, or comes for an order that has ended; other news of a settled order moves no money.
+    const isAboutHold =
+      order.status === 'authorized' || (endedUnpaid(order) && event.type === 'payment_intent.amount_capturable_updated')
+    if (!isAboutHold) return done(order, 'nothing_new')
     return follow(deps, event, order, await askAboutPayment(deps, event, deadline), deadline)
   }
   const { tenant_id, order_id } = order
@@ -256,7 +256,8 @@ async function applyMovement(
     order = (await readOrder(deps.db, order.tenant_id, order.order_id)) ?? order
     if (isOpen(order.status)) throw new JobFailure('order_open')
   } else if (told !== null) {
-    await recordCalls(deps.db, order.tenant_id, order.order_id, told.calls)
+    // It names a payment that the order does not live on, and there the news is that it has brought money.
+    await follow(deps, event, order, told, deadline)
   }
   if (subject === 'refund' && event.status === 'failed' && event.intent_id !== null) {
     // Late money that was given back and has come back.
