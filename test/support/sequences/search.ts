@@ -26,6 +26,7 @@ interface State {
   /** The first way that was found to it. */
   begin: Begin
   way: readonly Letter[]
+  /** What any way to it has told. */
   told: ReadonlySet<Told>
   /** An order that can be put into it, while the provider's books are still these. */
   subject: Subject
@@ -157,9 +158,13 @@ export class Search {
     const next = this.#stateAt(taken, state.begin, way, told)
     state.next.set(letter, next)
     if (this.states.size > known) return next
-    // States that are one must owe the same.
+    // States that are one must owe the same. One that stood as it was although it has been told more is judged as told.
     const [one, other] = [callsFor(this.truth, next.payment, told), callsFor(this.truth, next.payment, next.told)]
     if (!isDeepStrictEqual(one, other)) this.#say(state.begin, way, { owes: one, merged: other })
+    else
+      next.told = new Set(
+        [...next.told, letter.tells, ...state.told].filter((each) => each !== 'untrue' || next.told.has(each)),
+      )
     return null
   }
 
