@@ -1,4 +1,5 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { pooled } from './pooling.ts'
 
 /** A TCP proxy with a network's bad habits. */
 export type TcpProxy = {
@@ -31,7 +32,7 @@ type Pair = { client: Socket; server: Socket; losing?: { loss: Loss; received: s
 
 /** Starts a proxy on 127.0.0.1 for the host and port of `target`, a URL. */
 export async function startProxy(target: string): Promise<TcpProxy> {
-  let to = new URL(target)
+  let to = new URL(pooled(target))
   const pairs = new Set<Pair>()
   let silent = false
   let loss: Loss | undefined
@@ -125,7 +126,7 @@ export async function startProxy(target: string): Promise<TcpProxy> {
         loss = { request, answer, done }
       }),
     target(url) {
-      to = new URL(url)
+      to = new URL(pooled(url))
     },
     async close() {
       listener.close()

@@ -12,6 +12,7 @@ import { Books } from './books.ts'
 import { Client, keys } from './client.ts'
 import { createTestDatabase } from './database.ts'
 import { freePort } from './free-port.ts'
+import { isPooled, pooled } from './pooling.ts'
 
 export interface Scene {
   /** The first service's API with a storefront key. */
@@ -55,9 +56,9 @@ export async function startScene(options: SceneOptions = {}): Promise<Scene> {
     settleDelayMs: 20,
     ...options.simulator,
   })
-  const env = (settings: Record<string, string> = {}): Record<string, string> => ({
+  const env = ({ DATABASE_URL = databaseUrl, ...settings }: Record<string, string> = {}): Record<string, string> => ({
     PORT: '0',
-    DATABASE_URL: databaseUrl,
+    DATABASE_URL: pooled(DATABASE_URL),
     SEED_DEMO: 'true',
     DIGEST_SECRET: 'a digest secret for tests',
     STRIPE_SECRET_KEY: 'sk_test_scene',
@@ -74,6 +75,9 @@ export async function startScene(options: SceneOptions = {}): Promise<Scene> {
     return service
   }
   const service = await start({ PORT: String(port), ...options.settings })
+  // Behind PgBouncer nothing is alone: a second process's worth, with the same roles. Where tests run workers by hand
+  // that is an API; others have two workers.
+  if (isPooled()) await start({ ...options.settings, PORT: '0' })
   const pool = createPool(databaseUrl, { max: 4, applicationName: 'test' })
   const url = service.url ?? ''
   return {

@@ -2,6 +2,8 @@ import { readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/runtime/embedded.ts'
 import { migrate } from '../../src/runtime/migrate.ts'
+import { startPgBouncer } from './pgbouncer.ts'
+import { isPooled, poolFor } from './pooling.ts'
 import { quiet } from './quiet.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './until.ts'
@@ -30,6 +32,8 @@ export async function startThrowawayPostgres({ migrated = true } = {}): Promise<
   let server: EmbeddedPostgres = await start()
   const { url, port } = server
   if (migrated) await migrate(url, resolve(import.meta.dirname, '../../migrations'), quiet)
+  const pgbouncer = isPooled() ? await startPgBouncer(url) : undefined
+  if (pgbouncer) poolFor(url, pgbouncer.host)
   return {
     url,
     async restart() {
@@ -42,6 +46,7 @@ export async function startThrowawayPostgres({ migrated = true } = {}): Promise<
       await until(() => !isRunning(pid), { what: `the killed server ${pid} is gone` })
     },
     async stop() {
+      await pgbouncer?.stop()
       await server.stop()
       await rm(dataDir, { recursive: true })
     },

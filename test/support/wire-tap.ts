@@ -1,5 +1,6 @@
 /** Listens on the wire between the service and Postgres: what it costs is counted where it is spent, not where it is meant. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { pooled } from './pooling.ts'
 
 export interface WireTap {
   /** `url` with the tap in place of the server. */
@@ -13,7 +14,7 @@ export interface WireTap {
 
 /** Starts a tap on 127.0.0.1 for the host and port of `target`, a URL. */
 export async function startWireTap(target: string): Promise<WireTap> {
-  const { hostname, port } = new URL(target)
+  const { hostname, port } = new URL(pooled(target))
   const seen: string[] = []
   const sockets = new Set<Socket>()
   const server = createServer({ noDelay: true }, (client) => {
