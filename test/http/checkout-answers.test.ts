@@ -62,7 +62,11 @@ describe('201', () => {
       updated_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
     })
     const shown = await scene.backend.get(reply.headers.get('location') as string)
-    expect(shown.json).toEqual({ ...reply.json, metadata: { source: 'test' } })
+    expect(shown.json).toEqual({
+      ...reply.json,
+      metadata: { source: 'test' },
+      shipping_address: { line1: 'Main Street 1', city: 'Town', country: 'DE' },
+    })
   })
 
   it('authorized: a hold of the whole amount, and until when', async () => {
@@ -234,7 +238,11 @@ describe('503', () => {
     const database = await createTestDatabase()
     const away = await startScene({ databaseUrl: database.url })
     const proxy = await startProxy(database.url)
-    const service = await away.start({ DATABASE_URL: proxy.through(database.url) })
+    const service = await away.start({
+      DATABASE_URL: proxy.through(database.url),
+      // What is in memory needs no database.
+      REPLAY_CACHE_SECONDS: '0',
+    })
     const shop = away.shop.at(service.url)
     const key = newKey()
     const first = await shop.checkout(key)

@@ -46,7 +46,11 @@ beforeAll(async () => {
   ]) {
     await administer(database.url, `ALTER DATABASE ${name} SET ${setting}`)
   }
-  scene = await startScene({ databaseUrl: database.url })
+  scene = await startScene({
+    databaseUrl: database.url,
+    direct:
+      'plans come as notices of sessions that are renewed at one moment; those of PgBouncer are not the service’s',
+  })
   scene.service.deps.pool.on('connect', (client: pg.PoolClient) => {
     client.on('notice', ({ message }) => {
       const [, json] = /plan:\s*(\{.*\})\s*$/s.exec(message ?? '') ?? []

@@ -40,6 +40,8 @@ export interface SceneOptions {
   simulator?: Partial<SimulatorOptions>
   /** Instead of a fresh database of the shared server. */
   databaseUrl?: string
+  /** Why no service of this scene may be behind PgBouncer, in a run where the others are. */
+  direct?: string
 }
 
 export const webhookSecret = 'whsec_test_scene'
@@ -58,7 +60,7 @@ export async function startScene(options: SceneOptions = {}): Promise<Scene> {
   })
   const env = ({ DATABASE_URL = databaseUrl, ...settings }: Record<string, string> = {}): Record<string, string> => ({
     PORT: '0',
-    DATABASE_URL: pooled(DATABASE_URL),
+    DATABASE_URL: options.direct === undefined ? pooled(DATABASE_URL) : DATABASE_URL,
     SEED_DEMO: 'true',
     DIGEST_SECRET: 'a digest secret for tests',
     STRIPE_SECRET_KEY: 'sk_test_scene',
