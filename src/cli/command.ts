@@ -2,7 +2,7 @@
 import type { ParseArgsConfig } from 'node:util'
 import type { Kysely } from 'kysely'
 import type { Deps } from '../deps.ts'
-import type { Operator } from '../flows/operator.ts'
+import type { Operator } from '../flows/operators/operator.ts'
 import type { Tables } from '../store/tables.ts'
 
 interface Option {

@@ -1,6 +1,6 @@
 /** `jobs list`, `jobs requeue`, `jobs discard` */
-import { discardByHand } from '../flows/job-decisions.ts'
-import { auditedTransaction } from '../flows/operator.ts'
+import { discardByHand } from '../flows/jobs/job-decisions.ts'
+import { auditedTransaction } from '../flows/operators/operator.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import { type JobRow, jobId, listJobs, readJob, requeueJob, splitJobId } from '../store/jobs.ts'
 import { type Command, CommandError, operatorFor, tenantOption, textOf, UsageError } from './command.ts'

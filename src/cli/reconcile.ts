@@ -1,5 +1,5 @@
 /** `reconcile report` */
-import { makeReport, periodMaxDays } from '../flows/reconciliation-report.ts'
+import { makeReport, periodMaxDays } from '../flows/operators/reconciliation-report.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import { listFindings, type Report, type ReportFinding } from '../store/reports.ts'
 import { type Command, type Context, operatorFor, tenantOption, textOf, UsageError } from './command.ts'

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { parseIdempotencyKey } from '../domain/idempotency-key.ts'
 import { Problem } from '../domain/problem.ts'
-import type { Answer } from '../flows/answers.ts'
+import type { Answer } from '../flows/saga/answers.ts'
 import { callerOf } from './auth.ts'
 import { clientNetwork } from './client-network.ts'
 

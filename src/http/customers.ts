@@ -1,6 +1,6 @@
 /** A person's data. */
 import type { Deps } from '../deps.ts'
-import { erasePersonalData } from '../flows/erasure.ts'
+import { erasePersonalData } from '../flows/operators/erasure.ts'
 import { operatorOf } from './admin/operator.ts'
 import type { App } from './app-type.ts'
 import { admit, type KeyRing } from './auth.ts'

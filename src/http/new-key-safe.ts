@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { parseIdempotencyKey } from '../domain/idempotency-key.ts'
 import { Problem } from '../domain/problem.ts'
-import { isNewKeySafe } from '../flows/look-up.ts'
+import { isNewKeySafe } from '../flows/saga/look-up.ts'
 
 /**
  * The problem with `new_key_safe`. Where nothing has said it yet, the request was refused before its key was looked at,

@@ -1,7 +1,7 @@
 /** The inbox: notifications of the provider are verified, kept once, and answered at once. Workers do the rest. */
 import type { Deps } from '../deps.ts'
 import { Problem } from '../domain/problem.ts'
-import { isUsed } from '../flows/events.ts'
+import { isUsed } from '../flows/notifications/events.ts'
 import { WebhookSignatureInvalid, WebhookUnreadable } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { acceptEvent, isWord } from '../store/inbox.ts'

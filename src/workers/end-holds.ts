@@ -1,8 +1,8 @@
 /** Goes on with endings of holds that are in doubt, and asks about holds that have run out. */
 import type { Deps } from '../deps.ts'
 import type { Order } from '../domain/order.ts'
-import { driveEnding, type HoldDrive, lookAtHold } from '../flows/hold-driving.ts'
-import { deadlineFor } from '../flows/provider-calls.ts'
+import { driveEnding, type HoldDrive, lookAtHold } from '../flows/holds/hold-driving.ts'
+import { deadlineFor } from '../flows/saga/provider-calls.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import { claimDueEndings, claimLapsedHolds, type HoldEnding } from '../store/holds.ts'
 import { readOrder } from '../store/orders.ts'

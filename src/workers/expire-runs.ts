@@ -1,6 +1,6 @@
 /** Ends runs that nobody has finalized in time, and goes on with ends that died half-way. */
 import type { Deps } from '../deps.ts'
-import { endRun } from '../flows/run-end.ts'
+import { endRun } from '../flows/holds/run-end.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import { claimDueRuns } from '../store/runs.ts'
 import { traced } from './traced.ts'

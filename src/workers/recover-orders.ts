@@ -1,8 +1,8 @@
 /** Finds orders that nobody has finished and are due to be asked about, and drives each on. */
 
 import type { Deps } from '../deps.ts'
-import { deadlineFor } from '../flows/provider-calls.ts'
-import { type Drive, drive } from '../flows/recovery.ts'
+import { deadlineFor } from '../flows/saga/provider-calls.ts'
+import { type Drive, drive } from '../flows/saga/recovery.ts'
 import { newRunId } from '../runtime/run-id.ts'
 import type { ClaimedOrder } from '../store/order-json.ts'
 import { claimDueOrders } from '../store/orders.ts'

@@ -1,8 +1,8 @@
 /** Runs what was taken and ends it: done, later, or dead; only where the lease is still held. */
 import type { Logger } from 'pino'
 import type { Deps } from '../deps.ts'
-import { type JobEnd, JobFailure } from '../flows/job-run.ts'
-import { deadlineFor } from '../flows/provider-calls.ts'
+import { type JobEnd, JobFailure } from '../flows/jobs/job-run.ts'
+import { deadlineFor } from '../flows/saga/provider-calls.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { isDatabaseUnavailable, transaction } from '../runtime/database.ts'
 import { newRunId } from '../runtime/run-id.ts'

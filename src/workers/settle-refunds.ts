@@ -1,8 +1,8 @@
 /** Finds refunds in doubt or on their way that are due to be asked about, and drives each on. */
 import type { Deps } from '../deps.ts'
 import type { Refund } from '../domain/refund.ts'
-import { deadlineFor } from '../flows/provider-calls.ts'
-import { driveRefund } from '../flows/refund-recovery.ts'
+import { driveRefund } from '../flows/refunds/refund-recovery.ts'
+import { deadlineFor } from '../flows/saga/provider-calls.ts'
 import { claimDueRefunds } from '../store/refunds.ts'
 import { traced } from './traced.ts'
 

@@ -1,7 +1,7 @@
 /** Forgets what is past its retention, and carries out wishes to be forgotten. Small batches, beside everybody else: a row
  * that somebody has locked is left for the next time, so sweepers and requests never wait for each other. */
 import type { Deps } from '../deps.ts'
-import { eraseDue } from '../flows/erasure.ts'
+import { eraseDue } from '../flows/operators/erasure.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
 import { forgetOldSecrets } from '../store/merchant-events.ts'
 import { deleteOldCalls, deleteOldReports, sweepAttempts } from '../store/retention.ts'

@@ -1,12 +1,13 @@
 /** What each topic of jobs does, how many run at once in a process, and how long it is tried. */
-import { closePayment } from '../flows/closing.ts'
-import { handleProviderEvent } from '../flows/events.ts'
-import type { GivenUp, GroupHandler, JobHandler } from '../flows/job-run.ts'
-import { refundLatePayment } from '../flows/late-money.ts'
-import { emailGivenUp, sendEmail } from '../flows/mail.ts'
-import { deliverEvent, redeliveryPauseMs } from '../flows/merchant-events.ts'
-import { spreadOrderNews } from '../flows/order-news.ts'
-import { runReport } from '../flows/reconciliation-report.ts'
+
+import type { GivenUp, GroupHandler, JobHandler } from '../flows/jobs/job-run.ts'
+import { emailGivenUp, sendEmail } from '../flows/news/mail.ts'
+import { deliverEvent, redeliveryPauseMs } from '../flows/news/merchant-events.ts'
+import { spreadOrderNews } from '../flows/news/order-news.ts'
+import { handleProviderEvent } from '../flows/notifications/events.ts'
+import { runReport } from '../flows/operators/reconciliation-report.ts'
+import { refundLatePayment } from '../flows/refunds/late-money.ts'
+import { closePayment } from '../flows/saga/closing.ts'
 
 export type Topic = {
   /** At once in one process. */

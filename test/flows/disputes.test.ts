@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Deps } from '../../src/deps.ts'
-import { applyDispute } from '../../src/flows/disputes.ts'
+import { applyDispute } from '../../src/flows/refunds/disputes.ts'
 import type { ProviderDispute } from '../../src/provider/port.ts'
 import { readOrder } from '../../src/store/orders.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'

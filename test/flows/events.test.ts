@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Deps } from '../../src/deps.ts'
-import { replayEvent } from '../../src/flows/events.ts'
+import { replayEvent } from '../../src/flows/notifications/events.ts'
 import { armCheckpoints } from '../../src/runtime/checkpoint.ts'
 import { Gate } from '../../src/runtime/gate.ts'
 import { readEvent } from '../../src/store/inbox.ts'

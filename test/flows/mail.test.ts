@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { sendEmail } from '../../src/flows/mail.ts'
+import { sendEmail } from '../../src/flows/news/mail.ts'
 import { decideEmailWasSent, listEmailsToDecide, sendEmailAgain } from '../../src/store/emails.ts'
 import { requeueJob } from '../../src/store/jobs.ts'
 import { recoverOrders } from '../../src/workers/recover-orders.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { applyDispute } from '../../src/flows/disputes.ts'
+import { applyDispute } from '../../src/flows/refunds/disputes.ts'
 import { auditOrders } from '../../src/store/audit.ts'
 import { moneyBackRules } from '../../src/store/audit-money-back.ts'
 import { readOrder } from '../../src/store/orders.ts'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Deps } from '../../src/deps.ts'
-import { JobFailure, type JobHandler } from '../../src/flows/job-run.ts'
+import { JobFailure, type JobHandler } from '../../src/flows/jobs/job-run.ts'
 import { transaction } from '../../src/runtime/database.ts'
 import { type Lane, takeJobs } from '../../src/store/jobs.ts'
 import { runJobs } from '../../src/workers/run-jobs.ts'

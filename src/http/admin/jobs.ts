@@ -3,8 +3,8 @@
 import { Type } from 'typebox'
 import type { Deps } from '../../deps.ts'
 import { Problem } from '../../domain/problem.ts'
-import { discardByHand } from '../../flows/job-decisions.ts'
-import { auditedTransaction } from '../../flows/operator.ts'
+import { discardByHand } from '../../flows/jobs/job-decisions.ts'
+import { auditedTransaction } from '../../flows/operators/operator.ts'
 import {
   type EventViewer,
   type JobRow,

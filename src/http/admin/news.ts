@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import type { Deps } from '../../deps.ts'
 import { Problem } from '../../domain/problem.ts'
-import { auditedTransaction } from '../../flows/operator.ts'
+import { auditedTransaction } from '../../flows/operators/operator.ts'
 import {
   decideEmailWasSent,
   type Email,

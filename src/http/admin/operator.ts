@@ -1,7 +1,7 @@
 /** Who acts, as the audit log keeps it. */
 import type { FastifyRequest, preParsingHookHandler } from 'fastify'
 import { Type } from 'typebox'
-import type { Operator } from '../../flows/operator.ts'
+import type { Operator } from '../../flows/operators/operator.ts'
 import { callerOf } from '../auth.ts'
 
 /** Admits those who may act. */

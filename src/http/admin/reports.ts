@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import type { Deps } from '../../deps.ts'
 import { Problem } from '../../domain/problem.ts'
-import { requestReport } from '../../flows/reconciliation-report.ts'
+import { requestReport } from '../../flows/operators/reconciliation-report.ts'
 import { listFindings, listReports, type Report, type ReportFinding, readReport } from '../../store/reports.ts'
 import type { App } from '../app-type.ts'
 import { callerOf } from '../auth.ts'

@@ -1,0 +1,58 @@
+/** How many attempts may be under way at once, in all and for one caller: the surplus is told at once, before it costs. */
+import { refuseOverload } from './refusals.ts'
+
+interface AdmissionLimits {
+  all: number
+  /** Below `all`, so that no tenant's crowd keeps the others out. */
+  perTenant: number
+  /** Of the client; 0: as many as come. */
+  perAddress: number
+}
+
+export class Admission {
+  readonly #limits: AdmissionLimits
+  #all = 0
+  readonly #byTenant = new Counts()
+  readonly #byAddress = new Counts()
+
+  constructor(limits: AdmissionLimits) {
+    this.#limits = limits
+  }
+
+  /** Runs an attempt, or throws `overloaded`. `address` is that of a storefront's customer; null where a tenant's own
+   * machines call, which come from few addresses. */
+  async admit<Result>(tenantId: string, address: string | null, run: () => Promise<Result>): Promise<Result> {
+    const { all, perTenant, perAddress } = this.#limits
+    if (this.#all >= all) refuseOverload('Too many checkouts are under way.')
+    if (this.#byTenant.of(tenantId) >= perTenant) refuseOverload('Too many checkouts of this shop are under way.')
+    const limited = perAddress > 0 && address !== null ? address : null
+    if (limited !== null && this.#byAddress.of(limited) >= perAddress) {
+      refuseOverload('Too many checkouts are under way from this address.')
+    }
+    this.#all += 1
+    this.#byTenant.add(tenantId, 1)
+    if (limited !== null) this.#byAddress.add(limited, 1)
+    try {
+      return await run()
+    } finally {
+      this.#all -= 1
+      this.#byTenant.add(tenantId, -1)
+      if (limited !== null) this.#byAddress.add(limited, -1)
+    }
+  }
+}
+
+/** Numbers by name; those that are 0 take no memory. */
+class Counts {
+  readonly #counts = new Map<string, number>()
+
+  of(name: string): number {
+    return this.#counts.get(name) ?? 0
+  }
+
+  add(name: string, change: number): void {
+    const now = this.of(name) + change
+    if (now === 0) this.#counts.delete(name)
+    else this.#counts.set(name, now)
+  }
+}

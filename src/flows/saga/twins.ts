@@ -1,0 +1,93 @@
+/**
+ * Simultaneous equal requests with one key in one process: the first runs, the others wait for its answer without a
+ * connection. Only a saving: what makes an attempt single is its row in the database.
+ */
+import { differingFields, type RequestDigest } from '../../domain/digest.ts'
+import { Problem } from '../../domain/problem.ts'
+import type { Answer } from './answers.ts'
+
+export class Twins {
+  readonly #running = new Map<string, Promise<Answer>>()
+  readonly #onWait: () => void
+
+  /** `onWait` is told of each that waits for its twin. */
+  constructor(onWait: () => void = () => {}) {
+    this.#onWait = onWait
+  }
+
+  /** Attempts under way, for draining. */
+  get size(): number {
+    return this.#running.size
+  }
+
+  /** Runs the attempt, or waits at most `waitMs` for the twin that runs it. Throws a `Problem` as the twin did, or where
+   * the wait was too short. Another request with the key is no twin: whose key it is, only the row knows. */
+  async join(key: string, digest: RequestDigest, waitMs: number, run: () => Promise<Answer>): Promise<Answer> {
+    const id = `${key} ${digest.digest.toString('base64')}`
+    const twin = this.#running.get(id)
+    if (twin === undefined) {
+      const answer = run()
+      this.#running.set(id, answer)
+      try {
+        return await answer
+      } finally {
+        this.#running.delete(id)
+      }
+    }
+    this.#onWait()
+    return replayOf(await withTimeout(twin.catch(rethrowReplayed), waitMs))
+  }
+
+  /** Resolves when no attempt is under way any more. */
+  async drained(): Promise<void> {
+    while (this.#running.size > 0) {
+      await Promise.allSettled([...this.#running.values()])
+    }
+  }
+}
+
+/** Throws the conflict where the two requests are not the same. */
+export function refuseOther(first: RequestDigest, second: RequestDigest): void {
+  if (first.digest.equals(second.digest)) return
+  const differing = differingFields(first.tags, second.tags)
+  throw new Problem('idempotency_key_conflict', {
+    detail: `The key was used with another request; it differs in: ${differing.join(', ')}.`,
+    members: { differing, new_key_safe: false },
+  })
+}
+
+/** Throws: the first request is still running. */
+export function refuseInProgress(): never {
+  throw inProgress()
+}
+
+export function inProgress(): Problem {
+  return new Problem('idempotency_key_in_progress', {
+    detail: 'The first request with this key is still running. Repeat the request with the same key.',
+    members: { new_key_safe: false },
+    retryAfterSeconds: 1,
+  })
+}
+
+function replayOf(answer: Answer): Answer {
+  return { ...answer, replayed: true }
+}
+
+function rethrowReplayed(error: unknown): never {
+  if (error instanceof Problem)
+    throw new Problem(error.code, { ...error.options, detail: error.message, replayed: true })
+  throw error
+}
+
+async function withTimeout(answer: Promise<Answer>, waitMs: number): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<'timeout'>((resolve) => {
+    timer = setTimeout(resolve, waitMs, 'timeout')
+  })
+  try {
+    const first = await Promise.race([answer, timeout])
+    return first === 'timeout' ? refuseInProgress() : first
+  } finally {
+    clearTimeout(timer)
+  }
+}
