@@ -69,9 +69,12 @@ export async function claimDueErasures(
   return rows.map(({ tenant_id, customer_id }) => ({ tenantId: tenant_id, customerId: customer_id }))
 }
 
-/** Money is still open: the order has not ended, or something that goes back of it has not. */
-const isOpen = sql<boolean>`(o.status IN ('pending', 'requires_action', 'needs_reconcile', 'authorized') OR EXISTS (
-  SELECT FROM refunds r WHERE r.tenant_id = o.tenant_id AND r.order_id = o.order_id AND r.status = 'pending'))`
+/** Money is still open: the order has not ended, or something that goes back of it has not. The tenant is named, not joined:
+ * Postgres may look the refunds up before it knows the order, and would then read those of every tenant. */
+function isOpen(tenantId: string) {
+  return sql<boolean>`(o.status IN ('pending', 'requires_action', 'needs_reconcile', 'authorized') OR EXISTS (
+    SELECT FROM refunds r WHERE r.tenant_id = ${tenantId} AND r.order_id = o.order_id AND r.status = 'pending'))`
+}
 
 /** Erases up to `limit` of the customer's orders after `after` that have ended; `last` is where to go on, null at the end. */
 export function eraseOrders(
@@ -83,7 +86,7 @@ export function eraseOrders(
   return transaction(db, async (tx) => {
     const orders = await tx
       .selectFrom('orders as o')
-      .select(['o.order_id', 'o.attempt_key', isOpen.as('open')])
+      .select(['o.order_id', 'o.attempt_key', isOpen(tenantId).as('open')])
       .where('o.tenant_id', '=', tenantId)
       .where('o.customer_id', '=', customerId)
       .where('o.order_id', '>', after)
@@ -169,7 +172,7 @@ export function eraseCustomer(
       .select('o.order_id')
       .where('o.tenant_id', '=', tenantId)
       .where('o.customer_id', '=', customerId)
-      .where(isOpen)
+      .where(isOpen(tenantId))
       .orderBy('o.order_id')
       .limit(openMax)
       .execute()
