@@ -14,7 +14,7 @@ export function viewIntent(world: World, intent: PaymentIntentRecord): object {
     livemode,
     metadata,
     idempotency_key,
-    /** How many requests came with that key, replays and refused ones included; 0 after a restart. */
+    /** How many requests came with that key, replays and refused ones included. */
     requests: idempotency_key === null ? null : keys.requests(scopeName(intent), idempotency_key),
     status,
     amount,

@@ -13,8 +13,12 @@ export class IdempotencyKeys {
   readonly #running = new Set<string>()
   readonly #requests = new Map<string, number>()
 
-  constructor(lifetimeMs: number) {
+  readonly #onCount: (name: string, requests: number) => void
+
+  /** `onCount` is told of every request with a key, and how many have come with it. */
+  constructor(lifetimeMs: number, onCount: (name: string, requests: number) => void) {
     this.#lifetimeMs = lifetimeMs
+    this.#onCount = onCount
   }
 
   /** The stored answer of that key; undefined where the key is unused or forgotten. Throws Stripe's errors where
@@ -24,7 +28,9 @@ export class IdempotencyKeys {
     if (key.length > keyLengthMax)
       throw idempotencyError(400, `Idempotency keys have at most ${keyLengthMax} characters.`)
     const name = nameOf(request)
-    this.#requests.set(name, this.requests(request.scope, key) + 1)
+    const requests = this.requests(request.scope, key) + 1
+    this.count(name, requests)
+    this.#onCount(name, requests)
     if (this.#running.has(name)) {
       const message =
         'There is currently another in-progress request using this Idempotent Key ' +
@@ -65,7 +71,17 @@ export class IdempotencyKeys {
     }
   }
 
-  /** How many requests came with that key since the start, refused ones and replays included. */
+  /** So many requests have come with the key of that name. */
+  count(name: string, requests: number): void {
+    this.#requests.set(name, requests)
+  }
+
+  /** Names of keys, and how many requests have come with each. */
+  counts(): IterableIterator<[name: string, requests: number]> {
+    return this.#requests.entries()
+  }
+
+  /** How many requests came with that key, refused ones and replays included; a key's count outlives the key. */
   requests(scope: string, key: string): number {
     return this.#requests.get(`${scope} ${key}`) ?? 0
   }

@@ -19,6 +19,8 @@ export type Entry = {
   answer?: StoredAnswer
   /** Events that no longer wait for delivery. */
   delivered?: string[]
+  /** How many requests have come with a key so far: its name, and the count. */
+  counted?: [name: string, requests: number]
 }
 
 /** An entry as it is written: the body of the answer stands behind a tab, since escaping it once more would cost as much

@@ -43,7 +43,7 @@ export class World {
   constructor(options: WorldOptions) {
     this.log = options.log
     this.books = new Books(options.terms)
-    this.keys = new IdempotencyKeys(options.keyLifetimeMs)
+    this.keys = new IdempotencyKeys(options.keyLifetimeMs, (...counted) => this.#journal?.append({ counted }))
     this.webhooks = new Webhooks(options.webhooks, options.log, (id) => this.#markDelivered(id))
     this.#agenda = new Agenda((id) => this.#doDue(id))
     this.#stateFile = options.stateFile
@@ -58,6 +58,7 @@ export class World {
       for (const event of entry.events ?? []) this.books.putEvent(event)
       if (entry.answer) this.keys.store(entry.answer)
       this.books.delivered(entry.delivered ?? [])
+      if (entry.counted) this.keys.count(...entry.counted)
     }
   }
 
@@ -113,6 +114,7 @@ export class World {
   *#everything(): Generator<Entry> {
     yield* this.books.entries()
     for (const answer of this.keys.answers()) yield { answer }
+    for (const counted of this.keys.counts()) yield { counted }
   }
 
   #write(entry: Entry): void {
