@@ -218,11 +218,16 @@ function drawRequest(random: Random): Request & { variant: Variant } {
   // A key mostly comes with the same body.
   const usual = variants[number % variants.length] as Variant
   const variant = random.chance(0.2) ? random.pick(variants) : usual
-  return { key: `key-${number}`, variant, shop: random.integer(0, Stage.shops - 1) }
+  return { key: keyOf(random, number), variant, shop: random.integer(0, Stage.shops - 1) }
 }
 
 function drawKey(random: Random): string {
-  return `key-${random.integer(1, keyCount)}`
+  return keyOf(random, random.integer(1, keyCount))
+}
+
+/** Each history has keys of its own: services remember the answers of those before, whose rows are gone. */
+function keyOf({ seed }: Random, number: number): string {
+  return `key-${seed}-${number}`
 }
 
 function drawCancel(random: Random, key = drawKey(random)): Request {

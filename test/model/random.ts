@@ -1,8 +1,10 @@
 /** Random choices that a seed repeats. */
 export class Random {
+  readonly seed: number
   #state: number
 
   constructor(seed: number) {
+    this.seed = seed
     this.#state = seed >>> 0
   }
 
