@@ -19,6 +19,7 @@ import { ledgerRoutes } from './http/ledger.ts'
 import { meterRoutes } from './http/meters.ts'
 import { withNewKeySafe } from './http/new-key-safe.ts'
 import { contractRoutes } from './http/openapi.ts'
+import { orderOf, tenantOf } from './http/order-named.ts'
 import { orderRoutes } from './http/orders.ts'
 import { pageRoutes } from './http/pages.ts'
 import { parseQuery } from './http/paging.ts'
@@ -28,7 +29,7 @@ import { RouteTable } from './http/route-table.ts'
 import { runRoutes } from './http/runs.ts'
 import { shopDemoRoutes } from './http/shop-demo.ts'
 import { Tally } from './http/tally.ts'
-import { orderOf, traceRequests } from './http/traced.ts'
+import { traceRequests } from './http/traced.ts'
 import { webhookEndpointRoutes } from './http/webhook-endpoint.ts'
 import { webhookRoutes } from './http/webhooks.ts'
 import { IdleConnections } from './runtime/idle-connections.ts'
@@ -114,7 +115,7 @@ export function buildApp(
     const isProbe = reply.statusCode < 400 && probes.has(request.routeOptions.url ?? '')
     request.log[isProbe ? 'debug' : 'info'](
       {
-        tenant_id: request.caller?.tenantId,
+        tenant_id: tenantOf(request),
         key_hash: keyHashOf(request),
         order_id: orderOf(request),
         method: request.method,

@@ -54,6 +54,8 @@ interface ProblemOptions {
   detail?: string
   /** Further members of the problem document. */
   members?: Record<string, unknown>
+  /** The order that it is about, where the document does not name it: for the log alone. */
+  orderId?: string
   /** For the Retry-After header, seconds. */
   retryAfterSeconds?: number
   /** Where a stored or shared answer is given again. */

@@ -39,7 +39,7 @@ export function sendAnswer(
   answer: Answer,
   pathOf = (orderId: string) => `/v1/orders/${orderId}`,
 ): FastifyReply {
-  reply.request.orderId = answer.orderId
+  reply.request.orderId = answer.aboutOrderId
   if (answer.status >= 400) reply.request.problemCode = (JSON.parse(answer.body) as { code: string }).code
   reply
     .code(answer.status)

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, problemDocument } from '../domain/problem.ts'
 import { isDatabaseUnavailable } from '../runtime/database.ts'
+import { orderNamedBy } from './order-named.ts'
 
 const retryAfterSeconds = 2
 /** Of what is wrong with a body; the first ones help, a thousand do not. */
@@ -13,6 +14,7 @@ const errorsMax = 20
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const { retryAfterSeconds: seconds, replayed } = problem.options
   reply.request.problemCode = problem.code
+  reply.request.orderId ??= problem.options.orderId ?? orderNamedBy(problem.options.members)
   // So that a client can tell a coding that is refused from a type (RFC 9110, 12.5.3).
   if (problem.code === 'unsupported_media_type' && isEncoded(reply.request)) reply.header('accept-encoding', 'identity')
   if (seconds !== undefined) reply.header('retry-after', String(Math.ceil(seconds)))

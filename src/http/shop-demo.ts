@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts'
 import { parseKeyInPath } from '../domain/idempotency-key.ts'
 import { Problem } from '../domain/problem.ts'
 import { putProduct, readProduct } from '../store/catalog.ts'
-import { demoKeys } from '../store/demo.ts'
+import { demoKeys, demoProducts } from '../store/demo.ts'
 import type { App } from './app-type.ts'
 import type { KeyRing } from './auth.ts'
 import { Amount, closed, Sku } from './input.ts'
@@ -16,7 +16,14 @@ const BankBody = closed({
 const MishapBody = closed({
   mishap: Type.Union([Type.Enum(['answer_lost', 'unreachable', 'slow']), Type.Null()]),
 })
-const ShelfBody = closed({ sku: Sku, unit_price: Type.Optional(Amount), available: Type.Optional(Amount) })
+const ShelfBody = closed({
+  sku: Sku,
+  unit_price: Type.Optional(Amount),
+  available: Type.Optional(Amount),
+  /** Plenty of it; what the demo seeds is as it was seeded, its price too. */
+  refill: Type.Optional(Type.Boolean()),
+})
+const plenty = { available: 1000 }
 
 const hide = true
 
@@ -41,7 +48,8 @@ export function shopDemoRoutes(app: App, deps: Deps, ring: KeyRing): void {
   app.post('/shop/shelf', { schema: { hide, body: ShelfBody } }, async ({ body }) => {
     const product = await readProduct(deps.db, await demoTenant(ring), body.sku)
     if (product === null) throw new Problem('not_found')
-    const { tenant_id, sku, name, currency, unit_price, available } = { ...product, ...body }
+    const filled = body.refill === true ? (demoProducts.find(({ sku }) => sku === body.sku) ?? plenty) : {}
+    const { tenant_id, sku, name, currency, unit_price, available } = { ...product, ...filled, ...body }
     await putProduct(deps.db, { tenant_id, sku, name, currency, unit_price, available })
     return { unit_price, available }
   })

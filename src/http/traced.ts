@@ -1,13 +1,14 @@
 /** Every request is a part of the trace that its `traceparent` names, or begins one; so is all that is done for it. */
-import type { FastifyRequest } from 'fastify'
 import { parseTraceparent, type Span, type Tracing, within } from '../runtime/tracing.ts'
 import type { App } from './app-type.ts'
 import { keyHashOf } from './key-hash.ts'
+import { orderNamedBy, orderOf, tenantOf } from './order-named.ts'
 
 /** To be called before other hooks of the app, which then are a part of it too. */
 export function traceRequests(app: App, tracing: Tracing): void {
   app.decorateRequest('span', null)
   app.decorateRequest('orderId', null)
+  app.decorateRequest('tenantId', null)
 
   app.addHook('onRequest', (request, _reply, done) => {
     const route = request.routeOptions.url
@@ -19,6 +20,11 @@ export function traceRequests(app: App, tracing: Tracing): void {
   })
   // The body's end is an event of the connection, and what follows it belongs to none.
   app.addHook('preValidation', (request, _reply, done) => within(request.span?.context, done))
+  // Answers that are strings already say themselves whose they are.
+  app.addHook('preSerialization', (request, _reply, answer, done) => {
+    request.orderId ??= orderNamedBy(answer)
+    done(null, answer)
+  })
   app.addHook('onResponse', (request, reply, done) => {
     // Names as in https://opentelemetry.io/docs/specs/semconv/http/http-spans/ where there are some.
     request.span?.end(
@@ -28,7 +34,7 @@ export function traceRequests(app: App, tracing: Tracing): void {
         'http.response.status_code': reply.statusCode,
         'error.type': request.problemCode,
         'checkout.request_id': request.id,
-        'checkout.tenant_id': request.caller?.tenantId,
+        'checkout.tenant_id': tenantOf(request),
         'checkout.attempt': keyHashOf(request),
         'checkout.order_id': orderOf(request),
         'checkout.replayed': reply.hasHeader('idempotent-replayed'),
@@ -39,17 +45,12 @@ export function traceRequests(app: App, tracing: Tracing): void {
   })
 }
 
-/** The order that a request is about or has made. */
-export function orderOf(request: FastifyRequest): string | undefined {
-  if (request.orderId !== null) return request.orderId
-  const { id } = (request.params ?? {}) as { id?: unknown }
-  return typeof id === 'string' && /^ord_\w{1,40}$/.test(id) ? id : undefined
-}
-
 declare module 'fastify' {
   interface FastifyRequest {
     span: Span | null
-    /** The order of an attempt, where it has one. */
+    /** The order that its answer is about, where there is one. */
     orderId: string | null
+    /** The tenant that a request without an API key names. */
+    tenantId: string | null
   }
 }

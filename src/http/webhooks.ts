@@ -4,7 +4,7 @@ import { Problem } from '../domain/problem.ts'
 import { isUsed } from '../flows/notifications/events.ts'
 import { WebhookSignatureInvalid, WebhookUnreadable } from '../provider/port.ts'
 import { checkpoint } from '../runtime/checkpoint.ts'
-import { acceptEvent, isWord } from '../store/inbox.ts'
+import { acceptEvent, isWord, orderSaid } from '../store/inbox.ts'
 import type { App } from './app-type.ts'
 import { receiveEvent } from './contract/notifications.ts'
 import { invalidRequest } from './problems.ts'
@@ -27,11 +27,23 @@ export function webhookRoutes(app: App, deps: Deps): void {
         const signature = request.headers[notifications.signatureHeader]
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
         const event = read(body, typeof signature === 'string' ? signature : undefined)
+        const said = orderSaid(event)
+        request.orderId = said?.orderId ?? null
+        request.tenantId = said?.tenantId ?? null
         const wanted = isUsed(event.type)
         const isNew = await acceptEvent(deps.db, notifications.provider, event, wanted)
         metrics.notification(isNew ? (wanted ? 'accepted' : 'ignored') : 'duplicate')
         await checkpoint('events.accepted')
-        request.log.info({ event: event.id, type: event.type, duplicate: !isNew }, 'notification')
+        request.log.info(
+          {
+            tenant_id: said?.tenantId,
+            order_id: said?.orderId,
+            event: event.id,
+            type: event.type,
+            duplicate: !isNew,
+          },
+          'notification',
+        )
         return { received: true }
       },
     )

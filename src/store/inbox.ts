@@ -55,10 +55,17 @@ export async function acceptEvent(
   return accepted !== undefined
 }
 
-function rowOf(provider: string, event: ProviderEvent, wanted: boolean) {
-  const { tenant, order } = event.metadata
+/** Whose order an event says that it is about; null where it names none of the form of ours. */
+export function orderSaid({
+  metadata: { tenant, order },
+}: ProviderEvent): { tenantId: string; orderId: string } | null {
   // Payments that are not ours may carry anything in fields of these names.
-  const named = tenant !== undefined && order !== undefined && shortText.test(tenant) && isId('ord', order)
+  const isOurs = tenant !== undefined && order !== undefined && shortText.test(tenant) && isId('ord', order)
+  return isOurs ? { tenantId: tenant, orderId: order } : null
+}
+
+function rowOf(provider: string, event: ProviderEvent, wanted: boolean) {
+  const said = orderSaid(event)
   return {
     provider,
     event_id: event.id,
@@ -77,8 +84,8 @@ function rowOf(provider: string, event: ProviderEvent, wanted: boolean) {
     amount_captured: event.amountCaptured,
     currency: word(event.currency),
     decline_code: word(event.declineCode),
-    tenant_id: named ? tenant : null,
-    order_id: named ? order : null,
+    tenant_id: said?.tenantId ?? null,
+    order_id: said?.orderId ?? null,
     state: wanted ? ('waiting' as const) : ('ignored' as const),
     handled_at: null,
   }

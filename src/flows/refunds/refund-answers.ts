@@ -10,6 +10,7 @@ export function refundAnswer(refund: Refund, retryAfterMs: number): Answer {
     status: ended ? 201 : 202,
     body: JSON.stringify(refundView(refund)),
     orderId: ended ? refund.refund_id : null,
+    aboutOrderId: refund.order_id,
     retryAfterMs: ended ? null : retryAfterMs,
     replayed: false,
   }

@@ -137,7 +137,9 @@ async function told(deps: Deps, refund: Refund): Promise<Answer> {
   const { reconcileAfterMs } = deps.config
   const key = refund.attempt_key ?? ''
   const attempt = (await readAttempts(deps.pool, refund.tenant_id, [key])).get(key)
-  if (attempt?.answer != null) return storedAnswer(attempt.answer, refund.refund_id, false)
+  if (attempt?.answer != null) {
+    return { ...storedAnswer(attempt.answer, refund.refund_id, false), aboutOrderId: refund.order_id }
+  }
   if (refund.status === 'unsent') throw refundUnreached(reconcileAfterMs)
   return refundAnswer(refund, reconcileAfterMs)
 }

@@ -10,6 +10,8 @@ export interface Answer {
   body: string
   /** For Location, where something was created. */
   orderId: string | null
+  /** The order that it is about, created or not: for the log alone. */
+  aboutOrderId: string | null
   /** Where it is not settled yet, ms. */
   retryAfterMs: number | null
   /** It was given before, to this request or its twin. */
@@ -40,6 +42,7 @@ export function settledAnswer(
           },
         }),
         requestId,
+        order.order_id,
       )
     case 'canceled':
       return problemAnswer(
@@ -48,6 +51,7 @@ export function settledAnswer(
           members: { ...named(order), new_key_safe: true },
         }),
         requestId,
+        order.order_id,
       )
     default:
       throw new Error(`an order that is ${order.status} has not ended`)
@@ -60,6 +64,7 @@ export function openAnswer(order: Order, retryAfterMs: number): Answer {
     status: 202,
     body: shown(order, { withClientSecret: true }),
     orderId: order.order_id,
+    aboutOrderId: order.order_id,
     retryAfterMs,
     replayed: false,
   }
@@ -80,14 +85,15 @@ export function storedAnswer(stored: { status: number; body: string }, orderId: 
 }
 
 /** A problem as an answer, for what is kept or shared between twins. */
-export function problemAnswer(problem: Problem, requestId: string): Answer {
+export function problemAnswer(problem: Problem, requestId: string, aboutOrderId: string): Answer {
   const retryAfterSeconds = problem.options.retryAfterSeconds
   return {
-    ...answer(problem.status, JSON.stringify(problemDocument(problem, requestId)), null),
+    ...answer(problem.status, JSON.stringify(problemDocument(problem, requestId)), aboutOrderId),
     retryAfterMs: retryAfterSeconds === undefined ? null : retryAfterSeconds * 1000,
   }
 }
 
-function answer(status: number, body: string, orderId: string | null): Answer {
-  return { status, body, orderId: status < 300 ? orderId : null, retryAfterMs: null, replayed: false }
+function answer(status: number, body: string, orderId: string): Answer {
+  const created = status < 300 ? orderId : null
+  return { status, body, orderId: created, aboutOrderId: orderId, retryAfterMs: null, replayed: false }
 }

@@ -34,7 +34,7 @@ export async function cancelCheckout(deps: Deps, request: CancelRequest): Promis
     if (running && attempt.leaseToken !== null) {
       // It may be charging this moment: what becomes of that decides.
       const waitMs = untilMs - performance.now()
-      if (waitMs <= 0) refuseInProgress()
+      if (waitMs <= 0) refuseInProgress(attempt.objectId)
       await deps.watch.ended(tenantId, key, attempt.leaseToken, waitMs)
       hasTried = false
       continue

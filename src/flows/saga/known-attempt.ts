@@ -36,7 +36,8 @@ export async function answerKnown(
   while (attempt !== undefined) {
     refuseOtherRequest(deps, repeat, attempt)
     if (attempt.state === 'settled' && attempt.answer !== null) {
-      const answer = storedAnswer(attempt.answer, attempt.objectId, true)
+      const stored = storedAnswer(attempt.answer, attempt.objectId, true)
+      const answer = { ...stored, aboutOrderId: orderOf(attempt) ?? null }
       // A refund's attempt is not looked for there.
       if (attempt.digest !== null && attempt.kind !== 'refund') {
         deps.replays.keep(attemptId(repeat), attempt.digest, answer, attempt.settledMsAgo ?? 0)
@@ -50,7 +51,7 @@ export async function answerKnown(
     const stillMs = attempt.leaseRemainingMs ?? 0
     if (attempt.state === 'running' && stillMs > 0 && attempt.leaseToken !== null) {
       const waitMs = startedMs + deps.config.idempotencyWaitMs - performance.now()
-      if (waitMs <= 0) refuseInProgress()
+      if (waitMs <= 0) refuseInProgress(orderOf(attempt))
       await deps.watch.ended(tenantId, key, attempt.leaseToken, waitMs)
       waited = true
     } else {
@@ -66,7 +67,7 @@ export async function answerKnown(
 function refuseOtherRequest(deps: Deps, repeat: Repeat, attempt: KnownAttempt): void {
   const secret = attempt.digest === null ? undefined : deps.digests.pick(attempt.digest.secretId)
   if (attempt.digest !== null && secret !== undefined) {
-    refuseOther(attempt.digest, repeat.digestWith(secret))
+    refuseOther(attempt.digest, repeat.digestWith(secret), orderOf(attempt))
     return
   }
   if (!attempt.swept) {
@@ -83,6 +84,11 @@ const nouns = { checkout: 'order', refund: 'refund', run: 'run' } as const
 function named({ kind, objectId }: KnownAttempt): Record<string, string> {
   if (kind === 'refund') return { refund_id: objectId }
   return kind === 'run' ? { run_id: runIdOf(objectId), order_id: objectId } : { order_id: objectId }
+}
+
+/** A refund's attempt names the refund; the order is in its path. */
+function orderOf({ kind, objectId }: KnownAttempt): string | undefined {
+  return kind === 'refund' ? undefined : objectId
 }
 
 function replayed(problem: Problem): Problem {

@@ -335,14 +335,15 @@ export function answerAsItStands(
   if (answer !== null) return storedAnswer(answer, order.order_id, true)
   const { reconcileAfterMs } = deps.config
   if (order.status !== 'pending') return openAnswer(order, reconcileAfterMs)
-  return problemAnswer(attemptState === 'running' ? inProgress() : providerUnavailable(reconcileAfterMs), requestId)
+  const problem = attemptState === 'running' ? inProgress() : providerUnavailable(reconcileAfterMs)
+  return problemAnswer(problem, requestId, order.order_id)
 }
 
 function answerFor(deps: Deps, after: Order, decision: Decision, context: SettleContext): Answer {
   const retryAfterMs = decision.retryAfterMs ?? deps.config.reconcileAfterMs
   if (decision.attemptState === 'settled') return settledAnswer(after, context.actor, decision.declinedAs)
   if (decision.attemptState === 'open') return openAnswer(after, retryAfterMs)
-  return problemAnswer(providerUnavailable(retryAfterMs), context.actor)
+  return problemAnswer(providerUnavailable(retryAfterMs), context.actor, after.order_id)
 }
 
 /** The provider was surely not reached: the same key goes on. */

@@ -47,24 +47,26 @@ export class Twins {
 }
 
 /** Throws the conflict where the two requests are not the same. */
-export function refuseOther(first: RequestDigest, second: RequestDigest): void {
+export function refuseOther(first: RequestDigest, second: RequestDigest, orderId?: string): void {
   if (first.digest.equals(second.digest)) return
   const differing = differingFields(first.tags, second.tags)
   throw new Problem('idempotency_key_conflict', {
     detail: `The key was used with another request; it differs in: ${differing.join(', ')}.`,
     members: { differing, new_key_safe: false },
+    ...(orderId === undefined ? {} : { orderId }),
   })
 }
 
 /** Throws: the first request is still running. */
-export function refuseInProgress(): never {
-  throw inProgress()
+export function refuseInProgress(orderId?: string): never {
+  throw inProgress(orderId)
 }
 
-export function inProgress(): Problem {
+export function inProgress(orderId?: string): Problem {
   return new Problem('idempotency_key_in_progress', {
     detail: 'The first request with this key is still running. Repeat the request with the same key.',
     members: { new_key_safe: false },
+    ...(orderId === undefined ? {} : { orderId }),
     retryAfterSeconds: 1,
   })
 }

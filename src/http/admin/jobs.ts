@@ -72,6 +72,7 @@ export function adminJobRoutes(app: App, deps: Deps, preParsing: Admission): voi
             throw new Problem('job_state_conflict', {
               detail: name === 'requeue' ? 'The job runs this moment.' : 'The job runs this moment, or has ended.',
               members: { state: before.state, running: before.running },
+              ...orderId,
             })
           }
           return jobView(job)

@@ -97,7 +97,7 @@ export function adminNewsRoutes(app: App, deps: Deps, preParsing: Admission): vo
       const act = { action: 'redeliver', target: { type: 'merchant_event' as const, id, orderId } }
       return auditedTransaction(deps.db, by, act, async (tx) => {
         if ((await redeliverEvent(tx, by.tenantId, id)) === null) {
-          throw new Problem('job_state_conflict', { detail: 'It is being delivered this moment.' })
+          throw new Problem('job_state_conflict', { detail: 'It is being delivered this moment.', orderId })
         }
         return { id, object: 'merchant_event' as const, type: event.type, order_id: orderId }
       })
