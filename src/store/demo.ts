@@ -26,7 +26,8 @@ const tenants = [
   },
 ] as const
 
-const products = [
+/** As they are seeded. */
+export const demoProducts = [
   { sku: 'mug', name: 'Mug', unit_price: 1250, currency: 'EUR', available: 100_000 },
   { sku: 'tee', name: 'T-shirt', unit_price: 2500, currency: 'EUR', available: 100_000 },
   { sku: 'poster', name: 'Poster', unit_price: 900, currency: 'EUR', available: 100_000 },
@@ -61,7 +62,7 @@ export async function seedDemo(db: Kysely<Tables>): Promise<void> {
         .execute()
       await tx
         .insertInto('products')
-        .values(products.map((product) => ({ ...product, tenant_id })))
+        .values(demoProducts.map((product) => ({ ...product, tenant_id })))
         .onConflict((conflict) => conflict.doNothing())
         .execute()
       await tx

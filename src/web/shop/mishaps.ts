@@ -64,18 +64,17 @@ export function mishapsPanel(shop: Shop): HTMLElement {
         const product = first()
         if (product === undefined) return 'There is nothing to sell.'
         await postDemo('shelf', { sku: product.sku, unit_price: product.unit_price + 100 })
-        return `${product.name} costs more now. This page does not know yet.`
+        return `${shop.nameOf(product.sku)} costs more now. This page does not know yet.`
       }),
       button('Sell out', async () => {
         const product = first()
         if (product === undefined) return 'There is nothing to sell.'
         await postDemo('shelf', { sku: product.sku, available: 0 })
-        return `The last ${product.name} was sold. This page does not know yet.`
+        return `The last ${shop.nameOf(product.sku)} was sold. This page does not know yet.`
       }),
       button('Fill the shelves', async () => {
-        for (const { sku } of shop.products.values())
-          await postDemo('shelf', { sku, available: sku === 'rare' ? 5 : 1000 })
-        return 'Everything can be had again.'
+        for (const { sku } of shop.products.values()) await postDemo('shelf', { sku, refill: true })
+        return 'Everything can be had again, at the old prices.'
       }),
     ),
     said,
