@@ -237,7 +237,7 @@ describe.skipIf(noBrowser)('the browser client', () => {
     )
     expect(Math.min(...asked)).toBeGreaterThanOrEqual(3000)
     expect(Math.max(...asked)).toBeLessThan(4001)
-    const limits = [400, 3200, 20_000]
+    const limits = [400, 3200, 5000]
     grows.forEach((most, index) => {
       expect(most).toBeLessThanOrEqual(limits[index] ?? 0)
       expect(most).toBeGreaterThan((limits[index] ?? 0) / 2)

@@ -50,13 +50,15 @@ export class CheckoutAttempt {
   /**
    * Sends the checkout, and the same again until something definite is known. Where it was sent before, by a click, a tab
    * or a page that has gone, that request is repeated, whatever `body` says. After a decline it goes out with a new key.
-   * Rejects without having sent anything where the browser's storage takes nothing.
+   * Rejects without having sent anything where the browser's storage takes nothing. `memo`, JSON, is kept with what is
+   * sent, and with the record once that is paid.
    */
-  async pay(body: CheckoutBody, waiting: Waiting = {}): Promise<Outcome> {
+  async pay(body: CheckoutBody, waiting: Waiting & { memo?: unknown } = {}): Promise<Outcome> {
     const record = await this.#make((before) => {
       if (before?.sent !== undefined || before?.end?.kind === 'paid') return before
       const { cart, key, madeAt } = before === undefined || before.end !== undefined ? this.#fresh() : before
-      return { cart, key, madeAt, sent: { body: { ...body, cart_id: cart }, at: Date.now() } }
+      const { memo } = waiting
+      return { cart, key, madeAt, memo, sent: { body: { ...body, cart_id: cart }, at: Date.now() } }
     })
     return this.#drive(record, waiting, false)
   }
@@ -155,6 +157,7 @@ export class CheckoutAttempt {
       const { cart, key, madeAt } = record
       switch (outcome.kind) {
         case 'paid':
+          return { cart, key, madeAt, memo: now.memo, end: outcome }
         case 'declined':
         case 'canceled':
           return { cart, key, madeAt, end: outcome satisfies End }

@@ -1,7 +1,8 @@
 /** How long to wait before the same request is sent again. */
 
 const firstMs = 400
-const longestMs = 20_000
+/** Somebody looks at the page: a service that is back should not be waited for. */
+const longestMs = 5_000
 
 /**
  * Exponential with full jitter: clients that failed together do not come back together
@@ -21,7 +22,7 @@ export function parseRetryAfterMs(header: string | null): number | null {
   return Number.isNaN(untilMs) ? null : Math.max(0, untilMs)
 }
 
-/** Waits, but no longer than until the network is back. Throws the signal's reason when it is aborted. */
+/** Waits, but no longer than until the network is back or the page is looked at again. Throws the signal's reason when it is aborted. */
 export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted()
   const over = new AbortController()
@@ -30,6 +31,11 @@ export async function pause(ms: number, signal: AbortSignal | undefined): Promis
     const { signal: ended } = over
     ended.addEventListener('abort', () => clearTimeout(timer))
     globalThis.addEventListener?.('online', () => resolve(), { signal: ended })
+    globalThis.document?.addEventListener(
+      'visibilitychange',
+      () => document.visibilityState === 'visible' && resolve(),
+      { signal: ended },
+    )
     signal?.addEventListener('abort', () => resolve(), { signal: ended })
   })
   over.abort()

@@ -18,6 +18,7 @@ import { exchange, type Service } from './wire.ts'
 export type { CheckoutAttempt } from './attempt.ts'
 export type { CheckoutProblem, Order, Product } from './contract.ts'
 export type { KnownOrder, Outcome, WaitReason } from './outcome.ts'
+export { browserStorage } from './records.ts'
 export type { WireEvent } from './wire.ts'
 
 export interface CheckoutClient {

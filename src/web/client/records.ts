@@ -15,6 +15,8 @@ export interface AttemptRecord {
   madeAt: number
   /** What was sent and may have had an effect: a repeat sends the same. */
   sent?: { body: CheckoutBody; at: number }
+  /** What the page wants to show of it while it is unsettled and once it is paid. Never sent. */
+  memo?: unknown
   end?: End
 }
 
@@ -82,10 +84,27 @@ export class AttemptRecords {
 
 function parse(text: string | null): AttemptRecord | undefined {
   try {
-    return text === null ? undefined : (JSON.parse(text) as AttemptRecord)
+    const record: unknown = JSON.parse(text ?? 'null')
+    return isRecord(record) ? record : undefined
   } catch {
     return undefined
   }
+}
+
+/** What somebody else has written there is no attempt: nothing could be sent again with it. */
+function isRecord(it: unknown): it is AttemptRecord {
+  const { cart, key, madeAt, sent, end } = (it ?? {}) as Record<string, unknown>
+  return (
+    typeof cart === 'string' &&
+    typeof key === 'string' &&
+    typeof madeAt === 'number' &&
+    (sent === undefined || isObject((sent as { body?: unknown } | null)?.body)) &&
+    (end === undefined || isObject(end))
+  )
+}
+
+function isObject(it: unknown): boolean {
+  return typeof it === 'object' && it !== null
 }
 
 /** Shared by the tabs, and there after the browser was closed; where the browser forbids it, for as long as the page lives. */
