@@ -2,7 +2,7 @@
 import { el } from '../shared/dom.ts'
 import type { Standing } from './paying.ts'
 import type { Shop } from './shop.ts'
-import { waiting, whyDeclined, whyRefused } from './words.ts'
+import { isUnapproved, waiting, whyDeclined, whyRefused } from './words.ts'
 
 type Tone = 'good' | 'warn' | 'bad' | ''
 
@@ -60,12 +60,12 @@ export function noticeOf(standing: Standing, shop: Shop, isOffline: boolean): HT
 function afterwards(after: NonNullable<Extract<Standing, { kind: 'ready' }>['after']>, shop: Shop): HTMLElement {
   switch (after.kind) {
     case 'declined':
-      return note('bad', 'Declined', whyDeclined(after.declineCode))
+      return note('bad', isUnapproved(after.declineCode) ? 'Not approved' : 'Declined', whyDeclined(after.declineCode))
     case 'canceled':
       return note(
         '',
         'Payment ended',
-        'It was given up, or took too long. Nothing was charged, and nothing will be. You can pay again.',
+        'It was given up, here or in another tab, or took too long. Nothing was charged, and nothing will be. You can pay again.',
       )
     case 'refused':
       return note('warn', 'Not paid', whyRefused(after.problem, shop.nameOf))
@@ -80,6 +80,6 @@ function afterwards(after: NonNullable<Extract<Standing, { kind: 'ready' }>['aft
   }
 }
 
-function note(tone: Tone, title: string, text: string): HTMLElement {
+export function note(tone: Tone, title: string, text: string): HTMLElement {
   return el('div', { class: `notice ${tone}` }, el('strong', {}, title), el('p', {}, text))
 }

@@ -1,6 +1,8 @@
 /** The receipt. It is there again after a reload, and when the customer comes back to it. */
 import { el } from '../shared/dom.ts'
+import { linesPaid } from './lines.ts'
 import type { Shop } from './shop.ts'
+import { lineList } from './summary.ts'
 import { price } from './words.ts'
 
 export function orderView(shop: Shop, cart: string, isLate: boolean): HTMLElement {
@@ -32,18 +34,7 @@ export function orderView(shop: Shop, cart: string, isLate: boolean): HTMLElemen
         el('strong', { class: 'receipt-total' }, price(order.total, order.currency)),
       ),
       el('dl', {}, el('dt', {}, 'Order'), el('dd', { class: 'mono', id: 'order-id' }, order.id)),
-      el(
-        'ul',
-        { class: 'summary-lines' },
-        ...(order.lines ?? []).map(({ name, quantity, amount }) =>
-          el(
-            'li',
-            {},
-            el('span', {}, `${quantity} × ${name}`),
-            el('span', { class: 'amount' }, price(amount, order.currency)),
-          ),
-        ),
-      ),
+      lineList(linesPaid(order, record), order.currency),
       books,
     ),
     el('p', { class: 'hint' }, 'Go back, reload, or open the shop in another tab: it stays one order and one payment.'),

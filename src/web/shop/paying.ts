@@ -1,7 +1,13 @@
-/** Where the payment of one cart stands, for the review page: follows clicks, the service and other tabs. */
+/**
+ * Where the payment of one cart stands: follows clicks, the service and other tabs, whichever view is shown. What was begun
+ * goes on when a view is left.
+ */
 import type { CheckoutAttempt, KnownOrder, Order, Outcome, WaitReason } from '../client/index.ts'
+import type { Summary } from './lines.ts'
 
 export type Standing =
+  /** Nothing was sent, and the customer is not about to. */
+  | { kind: 'idle' }
   | { kind: 'loading' }
   /** The customer can pay. */
   | {
@@ -18,28 +24,52 @@ export type Standing =
   | { kind: 'broken' }
 
 type Body = Parameters<CheckoutAttempt['pay']>[0]
+type Listener = (standing: Standing) => void
 
 export class Paying {
+  readonly cart: string
   readonly #attempt: CheckoutAttempt
-  readonly #onChange: (standing: Standing) => void
+  readonly #listeners = new Set<Listener>()
   readonly #unwatch: () => void
   #work = new AbortController()
-  standing: Standing = { kind: 'loading' }
+  #key: string | undefined
+  #told: Standing | undefined
+  standing: Standing = { kind: 'idle' }
 
-  constructor(attempt: CheckoutAttempt, onChange: (standing: Standing) => void) {
+  constructor(cart: string, attempt: CheckoutAttempt) {
+    this.cart = cart
     this.#attempt = attempt
-    this.#onChange = onChange
     this.#unwatch = attempt.watch(() => this.#otherTab())
   }
 
-  /** What is being paid, as it was sent; undefined where nothing is. */
-  get sent(): Body | undefined {
-    return this.#attempt.record?.sent?.body
+  /** What the browser keeps of it: what is being paid, as it was sent. */
+  get record(): CheckoutAttempt['record'] {
+    return this.#attempt.record
+  }
+
+  /** It has come to an end that the customer has not been told. */
+  get isNews(): boolean {
+    const { standing } = this
+    const isEnd = standing.kind === 'cart_taken' || (standing.kind === 'ready' && standing.after !== undefined)
+    return isEnd && standing !== this.#told
+  }
+
+  /** The customer sees where it stands. */
+  told(): void {
+    this.#told = this.standing
+  }
+
+  /** Returns what ends that. */
+  watch(listener: Listener): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   /** The review page is shown: makes the key, or goes on with what was sent before. */
   start(): void {
-    const first: Standing = this.sent === undefined ? { kind: 'loading' } : { kind: 'working', on: 'payment' }
+    const { kind } = this.standing
+    if (kind === 'working' || kind === 'loading' || kind === 'bank' || this.isNews) return
+    const first: Standing = this.record?.sent === undefined ? { kind: 'loading' } : { kind: 'working', on: 'payment' }
     this.#run(
       'payment',
       async (waiting) => {
@@ -50,8 +80,17 @@ export class Paying {
     )
   }
 
-  pay(body: Body): void {
-    if (this.standing.kind === 'ready') this.#run('payment', (waiting) => this.#attempt.pay(body, waiting))
+  /** Any view is shown: goes on with what was sent before, if anything was. Makes no key. */
+  goOn(): void {
+    const { record } = this
+    if (record?.sent === undefined && record?.end?.kind !== 'paid') return
+    this.#run('payment', (waiting) => this.#attempt.resume(waiting))
+  }
+
+  /** `reviewed` is what the customer was shown. */
+  pay(body: Body, reviewed: Summary): void {
+    if (this.standing.kind !== 'ready') return
+    this.#run('payment', (waiting) => this.#attempt.pay(body, { ...waiting, memo: reviewed }))
   }
 
   /** The customer has answered their bank. */
@@ -60,21 +99,23 @@ export class Paying {
   }
 
   giveUp(): void {
+    if (this.standing.kind === 'working' && this.standing.on === 'cancellation') return
     this.#run('cancellation', (waiting) => this.#attempt.cancel(waiting))
-  }
-
-  /** The page is left. What was sent goes on at the service. */
-  stop(): void {
-    this.#unwatch()
-    this.#work.abort()
   }
 
   #otherTab(): void {
     const { kind } = this.standing
-    const { record } = this.#attempt
+    const { record } = this
     if (kind === 'working' || kind === 'loading' || kind === 'paid') return
-    if (record?.sent !== undefined || record?.end !== undefined) this.start()
-    else if (kind === 'bank' && record !== undefined) this.#show({ kind: 'ready' })
+    if (record?.sent !== undefined) {
+      this.goOn()
+    } else if (record?.end !== undefined) {
+      // Where nothing was begun here, the other tab has told it.
+      if (kind !== 'idle' || record.end.kind === 'paid') this.#show(standingAfter(record.end))
+    } else if (kind === 'bank' && record !== undefined && record.key !== this.#key) {
+      // Only what was given up gives way to another key that has not been sent.
+      this.#show(standingAfter({ kind: 'canceled', orderId: undefined }))
+    }
   }
 
   #run(
@@ -103,11 +144,13 @@ export class Paying {
 
   #show(standing: Standing): void {
     this.standing = standing
-    this.#onChange(standing)
+    if (standing.kind === 'bank') this.#key = this.record?.key
+    if (standing.kind === 'paid') this.#unwatch()
+    for (const listener of this.#listeners) listener(standing)
   }
 }
 
-function standingAfter(outcome: Outcome | null, on: 'payment' | 'cancellation'): Standing {
+function standingAfter(outcome: Outcome | null, on: 'payment' | 'cancellation' = 'payment'): Standing {
   switch (outcome?.kind) {
     case undefined:
       return { kind: 'ready' }

@@ -48,7 +48,11 @@ export class WireLog {
   }
 
   #changed(): void {
-    sessionStorage.setItem(name, JSON.stringify(this.lines))
+    try {
+      sessionStorage.setItem(name, JSON.stringify(this.lines))
+    } catch {
+      // Closed or full: then it lasts as long as the page.
+    }
     this.onChange()
   }
 }
@@ -59,11 +63,15 @@ function wordOf(json: unknown): string {
   return String(code ?? order?.status ?? (typeof status === 'string' ? status : (state ?? '')))
 }
 
+function isLine(it: Line | null): boolean {
+  return [it?.method, it?.path, it?.key].every((each) => typeof each === 'string') && Number.isInteger(it?.id)
+}
+
 /** A request that the page did not live to see answered stays without an answer. */
 function read(): Line[] {
   try {
     const lines = JSON.parse(sessionStorage.getItem(name) ?? '[]') as Line[]
-    return lines.map((line) => ({ ...line, answer: line.answer ?? 'lost' }))
+    return lines.filter(isLine).map((line) => ({ ...line, answer: line.answer ?? 'lost' }))
   } catch {
     return []
   }

@@ -15,15 +15,31 @@ export const waiting: Record<WaitReason | 'offline', string> = {
   checking: 'We are checking with your bank. You will not be charged twice.',
 }
 
+/** A product's name within a sentence: one that is written from right to left leaves the words around it where they are. */
+export function named(name: string): string {
+  return /^[\u0020-\u024f]*$/.test(name) ? name : `\u2068${name}\u2069`
+}
+
 const declines: Record<string, string> = {
   insufficient_funds: 'There is not enough money on it.',
   expired_card: 'It has expired.',
   incorrect_cvc: 'The security code is not right.',
   lost_card: 'Please ask your bank.',
   stolen_card: 'Please ask your bank.',
+  authentication_required: 'Your bank wants to ask you first, and could not.',
+}
+
+/** The customer or their bank did not approve it; the card itself was not declined. */
+const unapproved = new Set(['payment_intent_authentication_failure', 'authentication_not_handled'])
+
+export function isUnapproved(code: string | undefined): boolean {
+  return unapproved.has(code ?? '')
 }
 
 export function whyDeclined(code: string | undefined): string {
+  if (isUnapproved(code)) {
+    return 'You refused at your bank, or it could not tell that it was you. Nothing was charged. You can try again, or use another card.'
+  }
   return `The card was declined. ${declines[code ?? ''] ?? 'Your bank gave no reason.'} Nothing was charged. You can use another card.`
 }
 
@@ -40,10 +56,20 @@ export function whyRefused(problem: CheckoutProblem, nameOf: (sku: string) => st
       }. Nothing was charged.`
     case 'unknown_sku':
       return `${(problem.skus ?? []).map(nameOf).join(', ')}: no longer sold. Nothing was charged.`
+    case 'invalid_request':
+      return `The shop cannot take this${(problem.errors ?? []).map(({ pointer, detail }) => `; ${fieldOf(pointer)}: ${detail}`).join('')}. Nothing was charged.`
     default:
       return `${problem.title}. Nothing was charged.`
   }
 }
+
+/** Of a JSON pointer into what was sent. */
+function fieldOf(pointer: string): string {
+  return pointer === emailPointer ? 'email' : pointer.slice(1).replaceAll('/', ' ')
+}
+
+/** Of the field of the review page. */
+export const emailPointer = '/customer/email'
 
 function left(name: string, available: number): string {
   return available === 0 ? `${name} is sold out.` : `Only ${available} of ${name} left.`
