@@ -1,5 +1,5 @@
 /** Starts the service from the environment; the only file that acts on import. */
-import { ConfigError } from './config.ts'
+import { messageOf } from './cli/faults.ts'
 import { type Service, startService } from './service.ts'
 import { welcome } from './welcome.ts'
 
@@ -8,8 +8,8 @@ try {
   if (service.url !== undefined && service.config.demo) console.log(welcome(service.url))
   stopOnSignals(service)
 } catch (error) {
-  if (error instanceof ConfigError) console.error(error.message)
-  else console.error(error)
+  // A fault of ours: whoever reports it needs all of it.
+  console.error(messageOf(error) ?? error)
   process.exitCode = 1
 }
 

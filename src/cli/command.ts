@@ -1,4 +1,5 @@
 /** What a command is, and what it is given. */
+import { userInfo } from 'node:os'
 import type { ParseArgsConfig } from 'node:util'
 import type { Kysely } from 'kysely'
 import type { Deps } from '../deps.ts'
@@ -78,6 +79,16 @@ export function parseOptions({ options }: Command): NonNullable<ParseArgsConfig[
 
 /** Who acts, for the audit log: the command line, and the account of the machine that runs it. */
 export function operatorFor(context: Context, tenantId: string, runId: string): Operator {
-  const account = context.env.USER ?? context.env.LOGNAME ?? context.env.USERNAME ?? 'unknown'
-  return { tenantId, actor: `command line (${account})`, keyId: null, requestId: runId }
+  return { tenantId, actor: `command line (${accountOf(context.env)})`, keyId: null, requestId: runId }
+}
+
+/** Services and containers often run without these variables; the machine then knows the account, by its number at least. */
+function accountOf({ USER, LOGNAME, USERNAME }: Env): string {
+  const said = USER || LOGNAME || USERNAME
+  if (said) return said
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
 }

@@ -1,8 +1,8 @@
-/** From what a command threw to a line for whoever typed it. */
+/** From what a command, or the start of the service, threw to a line for whoever typed it. */
 import { ConfigError } from '../config.ts'
 import { Problem } from '../domain/problem.ts'
 import { ProviderUnavailable } from '../provider/port.ts'
-import { isDatabaseUnavailable } from '../runtime/database.ts'
+import { isDatabaseUnavailable, lacksPassword } from '../runtime/database.ts'
 import { codeOf } from '../runtime/error-code.ts'
 import { MigrationError } from '../runtime/migrate.ts'
 import { CommandError } from './command.ts'
@@ -13,6 +13,8 @@ export function messageOf(error: unknown): string | undefined {
     return error.message
   if (error instanceof Problem) return `${error.title.toLowerCase()}: ${error.message}`
   if (error instanceof ProviderUnavailable) return `the payment provider does not answer: ${error.message}`
+  if (lacksPassword(error))
+    return 'the database asks for a password, and DATABASE_URL has none: postgres://USER:PASSWORD@HOST:PORT/DATABASE'
   if (isDatabaseUnavailable(error)) return `the database cannot be reached: ${reasonOf(error)}`
   if (isRefusal(error)) return `the database refuses: ${reasonOf(error)}`
   if (error instanceof Error && error.message.includes('is in use by')) return error.message

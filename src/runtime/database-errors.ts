@@ -56,6 +56,11 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return false
 }
 
+/** Whether the server asked for a password and there was none to give: nothing that a later try could change. */
+export function lacksPassword(error: unknown): boolean {
+  return causes(error).some((cause) => cause instanceof Error && cause.message.includes('client password must be a'))
+}
+
 /** Whether the transaction was rolled back only because of others running beside it: serialization failure (40001) or
  * deadlock (40P01). Running it again is right. */
 export function isRetryableTransaction(error: unknown): boolean {

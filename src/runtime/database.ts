@@ -14,7 +14,7 @@ import pg from 'pg'
 import { isRetryableTransaction } from './database-errors.ts'
 import { numericTypes } from './database-types.ts'
 
-export { isDatabaseUnavailable, isRetryableTransaction } from './database-errors.ts'
+export { isDatabaseUnavailable, isRetryableTransaction, lacksPassword } from './database-errors.ts'
 
 export type PoolOptions = {
   /** Connections at most. */
@@ -50,6 +50,7 @@ export class DatabasePool extends pg.Pool {
   constructor(url: string, options: PoolOptions) {
     const onConnectionError = options.onConnectionError ?? (() => {})
     super({
+      Client: Connection,
       connectionString: url,
       application_name: options.applicationName,
       max: options.max,
@@ -73,6 +74,26 @@ export class DatabasePool extends pg.Pool {
     // free ones.
     this.on('connect', (client) => client.on('error', onConnectionError))
     this.on('error', () => {})
+  }
+}
+
+/** One that is closed where it could not be opened: `pg` leaves the socket, and the process, to a server that goes on
+ * waiting for a password which is not there. */
+class Connection extends pg.Client {
+  override connect(): Promise<pg.Client>
+  override connect(callback: (error: Error) => void): void
+  override connect(callback?: (error: Error) => void): Promise<pg.Client> | undefined {
+    if (callback === undefined) {
+      const opened = super.connect()
+      opened.catch(() => void this.end())
+      return opened
+    }
+    super.connect((error: Error | null) => {
+      // Without an error there is none to give, whatever the type says.
+      callback(error as Error)
+      if (error) void this.end()
+    })
+    return undefined
   }
 }
 

@@ -66,8 +66,8 @@ export async function pendingMigrations(pool: pg.Pool, folder: string): Promise<
 async function withConnection<Result>(url: string, work: (connection: Connection) => Promise<Result>): Promise<Result> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 })
   client.on('error', () => {}) // the statement under way fails with the same error
-  await client.connect()
   try {
+    await client.connect()
     return await work(client)
   } finally {
     await client.end()

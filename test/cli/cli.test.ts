@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -262,6 +263,34 @@ describe('a command', () => {
       }
     }
     silent.close()
+  })
+
+  it('ends at once, and says so, where the database asks for a password that is not there; so does the service', async () => {
+    const url = new URL(scene.databaseUrl)
+    expect(url.password, 'the server of the tests asks for one').not.toBe('')
+    url.password = ''
+    const { PATH = '' } = process.env
+    const env = { ...scene.env({ DATABASE_URL: url.href }), DATABASE_URL: url.href, PATH, HOME: '/nonexistent' }
+    const service = join(import.meta.dirname, '../../src/main.ts')
+    for (const args of [[program, 'key', 'list', ...demo], [program, 'migrate'], [service]]) {
+      // Long before the server gives it up (authentication_timeout, 60 s).
+      const ran = promisify(execFile)(process.execPath, args, { env, timeout: 45_000 })
+      const { code, stdout, stderr } = await ran.then(
+        (done) => ({ code: 0, ...done }),
+        (failed: { code: number | null; stdout: string; stderr: string }) => failed,
+      )
+      expect([code, stdout]).toEqual([1, ''])
+      expect(stderr).toMatch(/^(error: )?the database asks for a password, and DATABASE_URL has none: [^\n]+\n$/)
+    }
+  })
+
+  it('acts in the audit log as the account of the machine, also where no variable names it', async () => {
+    const orderId = (await scene.shop.checkout(newKey())).json.id
+    const env = { ...scene.env(), USER: '', LOGNAME: '', USERNAME: '' }
+    const { code } = await cli(['jobs', 'discard', ...demo, `order_news:${orderId}:paid`], env)
+    expect(code).toBe(0)
+    const { json } = await scene.admin.get('/v1/admin/audit?action=discard_job')
+    expect(json.data[0].actor).toBe(`command line (${userInfo().username})`)
   })
 
   it('runs as a program, with its result alone on standard output', async () => {
