@@ -38,6 +38,7 @@ function start(shop: Shop): void {
   }
   const render = (isNew: boolean) => {
     view?.leave()
+    if (location.hash.startsWith('#/review') && !canBePaid(shop)) history.replaceState(null, '', '#/cart')
     address = location.hash
     const [, where, cart = ''] = address.split('/')
     if (where === 'order') {
@@ -116,7 +117,7 @@ function viewOf(shop: Shop, hash: string, show: (hash: string) => void): View {
     case 'cart':
       return cartShown(shop)
     case 'review':
-      return canBePaid(shop) ? reviewView(shop, show) : cartShown(shop)
+      return reviewView(shop, show)
     case 'order':
       return still(orderView(shop, cart, how === 'late'))
     default:
