@@ -140,6 +140,18 @@ describe.skipIf(noBrowser)('the console', () => {
       await page.getByLabel('API key').waitFor()
     })
 
+    it('by keyboard draws no ring around the heading, and one around each control', async () => {
+      const page = await open()
+      await page.getByLabel('API key').focus()
+      await page.keyboard.type(keys.admin)
+      await page.keyboard.press('Enter')
+      await page.locator('h1:focus').waitFor()
+      const ring = () => page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
+      expect(await ring()).toBe('none')
+      await page.keyboard.press('Tab')
+      expect(await ring()).toBe('solid')
+    })
+
     it('comes back to the form with a key that is not accepted any more', async () => {
       const page = await open('#/')
       await enter(page)
@@ -178,7 +190,7 @@ describe.skipIf(noBrowser)('the console', () => {
       })
       await page.goto(url)
       await enter(page)
-      await page.getByRole('heading', { name: 'Attempts' }).waitFor()
+      await page.locator('main').getByText('Attempts', { exact: true }).waitFor()
       const before = reads
       await until(async () => {
         await page.clock.runFor(5000)
@@ -232,6 +244,7 @@ describe.skipIf(noBrowser)('the console', () => {
       await page.keyboard.press('Enter')
       const dialog = page.getByRole('dialog', { name: 'Decide: canceled?' })
       await dialog.getByText('no payment in the dashboard <b>').waitFor()
+      for (const words of [id, '12.50', 'ada@example.com']) await dialog.getByText(words).waitFor()
       await until(() => dialog.getByRole('button', { name: 'Decide' }).isEnabled())
       await page.keyboard.press('Tab')
       await page.keyboard.press('Enter')
@@ -256,6 +269,45 @@ describe.skipIf(noBrowser)('the console', () => {
       await said(page, 'The payment provider says otherwise')
       await expectPaidOnce(id, key)
       expect(await auditOf(id)).toEqual(['decide_canceled provider_disagrees'])
+    })
+
+    it('keeps what was written where the decision could not be taken, and says once why', async () => {
+      const { id } = await neverArrived(scene)
+      const page = await signedIn(`#/orders/${id}`)
+      await page.getByLabel('Payment failed').check()
+      await page.getByLabel('Why, in your own words').fill('the customer called')
+      await scene.books.fault({ method: 'GET', path: '/v1', fault: 'drop_before', times: 100 })
+      await press(page, 'Decide', 'Decide')
+      await outcome(page).locator('.bad').waitFor()
+      await scene.books.noFaults()
+      const words = (await outcome(page).textContent()) ?? ''
+      expect(words.match(/provider/g), words).toHaveLength(1)
+      expect(await page.getByLabel('Payment failed').isChecked()).toBe(true)
+      expect(await page.getByLabel('Why, in your own words').inputValue()).toBe('the customer called')
+
+      // It may have been sent a moment ago: the provider not having it means nothing yet.
+      await press(page, 'Decide', 'Decide')
+      await said(page, 'may still arrive until')
+      const until = (await outcome(page).textContent()) ?? ''
+      expect(until).not.toMatch(/\d{4}-\d\d-\d\dT|otherwise|_/)
+      expect(await page.getByLabel('Why, in your own words').inputValue()).toBe('the customer called')
+    })
+
+    it('is told as a story in which the same that happened again and again is one line', async () => {
+      const { id } = await neverArrived(scene)
+      const calls = () => scene.db.selectFrom('provider_calls').selectAll().where('order_id', '=', id)
+      const first = await calls().orderBy('started_at').executeTakeFirstOrThrow()
+      for (let n = 1; n <= 12; n++) {
+        const started_at = new Date(first.started_at.getTime() + 86_400_000 + n * 1000)
+        const call = { ...first, call_id: `${first.call_id.slice(0, -2)}${n + 10}`, duration_ms: n, started_at }
+        await scene.db.insertInto('provider_calls').values(call).execute()
+      }
+      const page = await signedIn(`#/orders/${id}`)
+      const story = page.locator('.timeline li')
+      await story.getByText('12 times in 11 s').waitFor()
+      expect(await story.filter({ hasText: 'Asked' }).count()).toBeLessThanOrEqual(
+        1 + (await calls().execute()).length - 12,
+      )
     })
 
     it('is settled once where two operators act at once', async () => {
@@ -407,6 +459,41 @@ describe.skipIf(noBrowser)('the console', () => {
     await page.getByRole('searchbox').fill('pi_none')
     await page.keyboard.press('Enter')
     await page.getByText('Nothing was found for pi_none').waitFor()
+  })
+
+  it('says in words that an address asks for what there is not', async () => {
+    const page = await signedIn('#/orders?status=nonsense')
+    await page.getByText('asks for what does not exist: “status”').waitFor()
+    expect(await page.locator('main').textContent()).not.toMatch(/querystring|constant/)
+  })
+
+  it('offers a filter for every action that the audit log lists', async () => {
+    const actions = [
+      'make_report',
+      'erase_personal_data',
+      'create_tenant',
+      'create_key',
+      'revoke_key',
+      'request_report',
+    ]
+    const page = await signedIn('#/audit')
+    const kinds = page.getByRole('navigation', { name: 'Which entries' })
+    await kinds.getByRole('link', { name: 'All' }).waitFor()
+    const { data } = (await scene.admin.get('/v1/admin/audit?limit=100')).json
+    const listed = data.map(({ action }: { action: string }) => action)
+    expect(listed.length).toBeGreaterThan(0)
+    for (const action of new Set([...actions, ...listed])) {
+      expect(await kinds.locator(`a[href="#/audit?action=${action}"]`).count(), action).toBe(1)
+    }
+  })
+
+  it('a table that is wider than the window says so, and the audit log fits a common one', async () => {
+    const page = await signedIn('#/audit')
+    const hint = page.getByText('Scroll sideways')
+    await page.locator('table').waitFor()
+    await hint.waitFor({ state: 'hidden' })
+    await page.setViewportSize(widths.phone)
+    await hint.waitFor()
   })
 
   it('says what it could not show, and shows it when asked again', async () => {

@@ -6,11 +6,14 @@ export class Refusal extends Error {
   readonly status: number
   readonly code: string
   readonly title: string
+  /** What the problem says besides. */
+  readonly members: Readonly<Record<string, unknown>>
 
   constructor(status: number, problem: { code?: string; title?: string; detail?: string }) {
     super(problem.detail ?? problem.title ?? `The service answered ${status}.`)
     this.status = status
     this.code = problem.code ?? ''
+    this.members = problem
     this.title = problem.title ?? `The service answered ${status}`
   }
 }

@@ -4,6 +4,8 @@ import { button, type Piece } from './parts.ts'
 
 export interface Question {
   title: string
+  /** What it acts on; made anew for each question. */
+  about(): Piece
   /** What it will do, a paragraph each. */
   says: readonly Piece[]
   /** The button's verb. */
@@ -15,7 +17,10 @@ export interface Question {
 const settleMs = 350
 
 /** Resolves with whether the person confirmed; once, however often a button is pressed. When the page goes (`signal`), not. */
-export function ask({ title, says, confirm, isDangerous = false }: Question, signal: AbortSignal): Promise<boolean> {
+export function ask(
+  { title, about, says, confirm, isDangerous = false }: Question,
+  signal: AbortSignal,
+): Promise<boolean> {
   return new Promise((resolve) => {
     const dialog = el('dialog', { class: 'card', 'aria-labelledby': 'question' })
     const answer = (confirmed: boolean) => {
@@ -28,6 +33,7 @@ export function ask({ title, says, confirm, isDangerous = false }: Question, sig
     yes.disabled = true
     dialog.append(
       el('h2', { id: 'question' }, title),
+      el('div', { class: 'subject' }, about()),
       ...says.map((paragraph) => el('p', {}, paragraph)),
       el('div', { class: 'buttons' }, no, yes),
     )

@@ -2,6 +2,7 @@
 import { el } from '../shared/dom.ts'
 import { actButton } from './act.ts'
 import { pathTo } from './listing.ts'
+import { subjectOf } from './subject.ts'
 import type { Email } from './types.ts'
 import type { View } from './view.ts'
 import { plain, statusWord } from './words.ts'
@@ -11,6 +12,7 @@ export function emailButtons(view: View, orderId: string, email: Email): HTMLEle
   if (!isUncertain && email.state !== 'failed') return '–'
   const id = `${orderId}:${email.kind}`
   const about = `${plain(email.kind)}, ${orderId}`
+  const named = () => subjectOf(view, orderId, ['Email', plain(email.kind)])
   const press = async (verb: string) => {
     const { state } = await view.api.post<{ state: string }>(pathTo('emails', id, verb))
     return `The email about “${plain(email.kind)}” is now: ${statusWord(state)[0].toLowerCase()}.`
@@ -20,6 +22,7 @@ export function emailButtons(view: View, orderId: string, email: Email): HTMLEle
     about,
     question: {
       title: 'Has this email arrived?',
+      about: named,
       says: ['It is kept as sent, and nothing is sent again.'],
       confirm: 'It has arrived',
     },
@@ -30,6 +33,7 @@ export function emailButtons(view: View, orderId: string, email: Email): HTMLEle
     about,
     question: {
       title: 'Send this email again?',
+      about: named,
       says: [
         isUncertain
           ? 'It may have arrived before: the customer may get it twice.'

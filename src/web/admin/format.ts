@@ -10,8 +10,13 @@ export function moment(at: string | null | undefined, none = '–'): HTMLElement
   if (at === null || at === undefined) return none
   const date = new Date(at)
   const utc = `${date.toISOString().replace('T', ' ').replace('Z', '')} UTC`
-  const format = date.getFullYear() === new Date().getFullYear() ? thisYear : anyYear
-  return el('time', { datetime: at, title: utc }, format.format(date))
+  return el('time', { datetime: at, title: utc }, localTime(at))
+}
+
+/** The moment in the operator's own time, as text. */
+export function localTime(at: string): string {
+  const date = new Date(at)
+  return (date.getFullYear() === new Date().getFullYear() ? thisYear : anyYear).format(date)
 }
 
 const units: [name: string, seconds: number][] = [

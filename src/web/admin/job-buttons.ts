@@ -2,6 +2,8 @@
 import { el } from '../shared/dom.ts'
 import { actButton } from './act.ts'
 import { pathTo } from './listing.ts'
+import { code } from './parts.ts'
+import { orderIn, subjectOf } from './subject.ts'
 import type { Job } from './types.ts'
 import type { View } from './view.ts'
 import { statusWord, topicWord } from './words.ts'
@@ -10,6 +12,7 @@ export function jobButtons(view: View, job: Job & { running?: boolean }): HTMLEl
   if (job.running) return 'It runs this moment.'
   const id = `${job.topic}:${job.business_id}`
   const name = topicWord(job.topic)
+  const named = () => subjectOf(view, orderIn(job.business_id), ['Job', code(id)])
   const press = async (verb: string) => {
     const { state } = await view.api.post<{ state: string }>(pathTo('jobs', id, verb))
     return `“${name}” is now: ${statusWord(state)[0].toLowerCase()}.`
@@ -19,6 +22,7 @@ export function jobButtons(view: View, job: Job & { running?: boolean }): HTMLEl
     about: id,
     question: {
       title: `Run “${name}” again?`,
+      about: named,
       says: [
         'A worker takes it at once, from its first try on, under the same id.',
         'What it has had an effect on before is not changed a second time.',
@@ -34,6 +38,7 @@ export function jobButtons(view: View, job: Job & { running?: boolean }): HTMLEl
     about: id,
     question: {
       title: `Discard “${name}”?`,
+      about: named,
       says: [
         'It is not run any more, and what it was to do is left undone.',
         'It can be requeued for 7 days; then it is deleted.',

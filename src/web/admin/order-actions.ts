@@ -3,9 +3,11 @@ import { el } from '../shared/dom.ts'
 import { money } from '../shared/money.ts'
 import { act, actButton } from './act.ts'
 import { ask } from './confirm.ts'
+import { keepDraft } from './drafts.ts'
 import { duration } from './format.ts'
 import { pathTo } from './listing.ts'
 import { notice, type Piece } from './parts.ts'
+import { orderSubject } from './subject.ts'
 import type { Order, Story } from './types.ts'
 import type { View } from './view.ts'
 import { statusWord } from './words.ts'
@@ -29,7 +31,7 @@ function reconcile(view: View, story: Story): Piece[] {
   const pressed = actButton(view, {
     label: 'Reconcile now',
     kind: 'primary',
-    question: { title: 'Ask the provider now?', says: [does], confirm: 'Ask now' },
+    question: { title: 'Ask the provider now?', about: () => orderSubject(story), says: [does], confirm: 'Ask now' },
     run: async () =>
       outcomeText('The provider was asked.', await view.api.post<Order>(pathTo('orders', story.id, 'reconcile'))),
   })
@@ -138,6 +140,7 @@ function decide(view: View, story: Story): Piece[] {
     told,
     press,
   )
+  const forget = keepDraft(view, story.id, form)
   form.addEventListener('submit', (event) => {
     event.preventDefault()
     if (!press.disabled) void submit()
@@ -153,6 +156,7 @@ function decide(view: View, story: Story): Piece[] {
     const isSure = await ask(
       {
         title: `Decide: ${choice.label.toLowerCase()}?`,
+        about: () => orderSubject(story),
         says: [
           choice.does,
           'The provider is asked first; nothing changes where it says otherwise.',
@@ -166,12 +170,11 @@ function decide(view: View, story: Story): Piece[] {
     press.disabled = false
     if (!isSure) return
     const body = { outcome: choice.outcome, reason: words }
-    await act(view, press, async () =>
-      outcomeText(
-        `Decided: ${choice.label.toLowerCase()}.`,
-        await view.api.post<Order>(pathTo('orders', story.id, 'decide'), body),
-      ),
-    )
+    await act(view, press, async () => {
+      const order = await view.api.post<Order>(pathTo('orders', story.id, 'decide'), body)
+      forget()
+      return outcomeText(`Decided: ${choice.label.toLowerCase()}.`, order)
+    })
   }
   return [form]
 }

@@ -1,6 +1,7 @@
 /** Small pieces that the console's pages are made of. */
 import { el } from '../shared/dom.ts'
 import { NoAnswer, Refusal } from './api.ts'
+import { refusalText } from './refusal-text.ts'
 import { statusWord, type Tone } from './words.ts'
 
 export type Piece = Node | string | null | undefined | false
@@ -49,8 +50,7 @@ export function facts(rows: readonly (readonly [name: string, ...value: Piece[]]
 /** What went wrong, and what it means for what was asked for. */
 export function problemText(error: unknown, asked: 'read' | 'acted'): string {
   if (error instanceof Refusal) {
-    if (error.status === 403) return 'This key may not do that: it needs a key of the role admin.'
-    return error.message === error.title ? `${error.title}.` : `${error.title}. ${error.message}`
+    return refusalText(error, asked)
   }
   if (error instanceof NoAnswer) {
     return asked === 'read'

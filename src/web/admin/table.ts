@@ -9,6 +9,8 @@ export interface Column<Row> {
   number?: boolean
   /** Its cell names the row. */
   names?: boolean
+  /** Long ids in it may be broken. */
+  wraps?: boolean
 }
 
 /** A table with a caption for screen readers; `addRows` adds to it. */
@@ -31,13 +33,19 @@ export function table<Row>(
   const addRows = (more: readonly Row[]) => body.append(...more.map((row) => tableRow(columns, row)))
   addRows(rows)
   // A box that scrolls has to be reached by keyboard.
-  return { box: el('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': caption }, made), addRows }
+  const scrolls = el('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': caption }, made)
+  const hint = el('p', { class: 'wider', hidden: true }, 'Scroll sideways to see every column.')
+  // Also once it is unfolded, or the window is made narrower.
+  new ResizeObserver(() => {
+    hint.hidden = scrolls.scrollWidth <= scrolls.clientWidth
+  }).observe(scrolls)
+  return { box: el('div', {}, hint, scrolls), addRows }
 }
 
 function tableRow<Row>(columns: readonly Column<Row>[], row: Row): HTMLTableRowElement {
-  const cells = columns.map(({ cell, number, names }) => {
+  const cells = columns.map(({ cell, number, names, wraps }) => {
     const content = cell(row)
-    const attributes = { class: number ? 'number' : undefined }
+    const attributes = { class: number ? 'number' : wraps ? 'wraps' : undefined }
     const children = Array.isArray(content) ? content : [content]
     return names ? el('th', { ...attributes, scope: 'row' }, ...children) : el('td', attributes, ...children)
   })

@@ -1,7 +1,7 @@
 /** What happened to an order, as sentences in the order of time. */
 import { el } from '../shared/dom.ts'
 import { money } from '../shared/money.ts'
-import { moment, offset } from './format.ts'
+import { duration, moment, offset } from './format.ts'
 import { code, type Piece } from './parts.ts'
 import type { Story } from './types.ts'
 import { actionWord, causeWord, plain, statusWord, type Tone } from './words.ts'
@@ -13,10 +13,12 @@ interface Moment {
   source: Source
   text: Piece[]
   tone?: Tone
+  /** What those that follow one another may have in common, and how they are told as one. Where it is not given: the text. */
+  same?: { key: string; text: Piece[] }
 }
 
 export function timeline(story: Story): HTMLElement {
-  const moments = momentsOf(story).sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+  const moments = folded(momentsOf(story).sort((a, b) => Date.parse(a.at) - Date.parse(b.at)))
   return el(
     'ol',
     { class: 'timeline' },
@@ -30,6 +32,27 @@ export function timeline(story: Story): HTMLElement {
       ),
     ),
   )
+}
+
+/** Equal ones that follow one another, as one: nobody reads the same line 26 times. */
+function folded(moments: readonly Moment[]): Moment[] {
+  const runs: Moment[][] = []
+  for (const each of moments) {
+    const run = runs.at(-1)
+    if (run?.[0] !== undefined && keyOf(run[0]) === keyOf(each)) run.push(each)
+    else runs.push([each])
+  }
+  return runs.flatMap((run) => {
+    const [first, last] = [run[0], run.at(-1)]
+    if (first === undefined || last === undefined || first === last) return run
+    const seconds = (Date.parse(last.at) - Date.parse(first.at)) / 1000
+    const text = first.same?.text ?? first.text
+    return [{ ...first, text: [...text, ` ${run.length} times in ${duration(Math.max(1, Math.round(seconds)))}.`] }]
+  })
+}
+
+function keyOf({ source, text, same, tone = '' }: Moment): string {
+  return `${source} ${tone} ${same?.key ?? el('span', {}, ...text).textContent}`
 }
 
 function momentsOf(story: Story): Moment[] {
@@ -47,6 +70,10 @@ function momentsOf(story: Story): Moment[] {
           `: ${plain(call.outcome)}${error}, after ${call.duration_ms} ms${replayed}.`,
         ],
         tone: call.outcome === 'unknown' ? 'warn' : '',
+        same: {
+          key: JSON.stringify([call.operation, call.outcome, call.error_code, call.replayed]),
+          text: ['Asked ', code(call.operation), `: ${plain(call.outcome)}${error}${replayed};`],
+        },
       }
     }),
     // Of a type that is not used: the table has it.

@@ -103,6 +103,11 @@ const actions: Record<string, string> = {
   send_email_again: 'Send an email again',
   redeliver: 'Deliver an event again',
   request_report: 'Compare the books',
+  make_report: 'Compare the books on the command line',
+  erase_personal_data: 'Erase a person’s data',
+  create_tenant: 'Add a shop',
+  create_key: 'Make an API key',
+  revoke_key: 'Revoke an API key',
   decide_paid: 'Decide: paid',
   decide_payment_failed: 'Decide: payment failed',
   decide_canceled: 'Decide: canceled',
@@ -110,6 +115,8 @@ const actions: Record<string, string> = {
   decide_refund_suspense: 'Decide: give back what is in suspense',
   decide_acknowledge: 'Take the flag off',
 }
+
+export const knownActions = Object.keys(actions)
 
 export function actionWord(action: string): string {
   return actions[action] ?? plain(action)

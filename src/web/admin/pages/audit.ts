@@ -6,19 +6,13 @@ import { code, link, orderLink } from '../parts.ts'
 import type { Column } from '../table.ts'
 import type { AuditEntry } from '../types.ts'
 import { hashOf, type Page } from '../view.ts'
-import { actionWord, plain } from '../words.ts'
-
-const actions = ['reconcile', 'replay', 'requeue_job', 'discard_job', 'email_was_sent', 'send_email_again', 'redeliver']
-const decisions = ['paid', 'payment_failed', 'canceled', 'accept_captured', 'refund_suspense', 'acknowledge']
+import { actionWord, knownActions, plain } from '../words.ts'
 
 export const auditPage: Page = async (view) => {
   const { action, order_id } = view.route.query
   const choices = [
     { label: 'All', query: {} },
-    ...[...actions, ...decisions.map((each) => `decide_${each}`)].map((each) => ({
-      label: actionWord(each),
-      query: { action: each },
-    })),
+    ...knownActions.map((each) => ({ label: actionWord(each), query: { action: each } })),
   ]
   const list = await listing<AuditEntry>(view, {
     path: '/audit',
@@ -37,12 +31,16 @@ export const auditPage: Page = async (view) => {
 
 export const auditColumns: readonly Column<AuditEntry>[] = [
   { head: 'When', cell: ({ created_at }) => moment(created_at) },
-  { head: 'Who', cell: ({ actor, key_id }) => [actor, key_id !== null && ' ', key_id !== null && code(key_id)] },
+  {
+    head: 'Who',
+    cell: ({ actor, key_id }) => [actor, key_id !== null && ' ', key_id !== null && code(key_id)],
+    wraps: true,
+  },
   { head: 'What', cell: ({ action }) => actionWord(action), names: true },
-  { head: 'On', cell: target },
+  { head: 'On', cell: target, wraps: true },
   { head: 'What came of it', cell: ({ outcome }) => plain(outcome) },
   { head: 'In their words', cell: ({ reason }) => reason ?? '–' },
-  { head: 'Request', cell: ({ request_id }) => code(request_id) },
+  { head: 'Request', cell: ({ request_id }) => code(request_id), wraps: true },
 ]
 
 function target({ target: { type, id }, order_id }: AuditEntry): Node[] | Node {

@@ -29,7 +29,7 @@ export const deliveriesPage: Page = async (view) => {
       { head: 'Event', cell: ({ type }) => code(type), names: true },
       { head: 'Order', cell: ({ order_id }) => orderLink(order_id) },
       { head: 'Result', cell: ({ delivered }) => (delivered ? toned('good', 'Delivered') : toned('bad', 'Failed')) },
-      { head: 'What you can do', cell: ({ event_id: id, type }) => deliverButton(view, id, type) },
+      { head: 'What you can do', cell: ({ order_id, event_id: id, type }) => deliverButton(view, order_id, id, type) },
       { head: 'Answer', cell: answerOf },
       { head: 'Try', cell: ({ attempt }) => String(attempt), number: true },
       { head: 'When', cell: ({ created_at }) => moment(created_at) },

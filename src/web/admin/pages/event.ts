@@ -40,7 +40,12 @@ export const eventPage: Page = async (view) => {
     title: 'Notification',
     content: [
       el('p', {}, link(hashOf(['events']), 'All notifications')),
-      el('section', { class: 'card' }, list, el('div', { class: 'buttons' }, eventButton(view, event.id))),
+      el(
+        'section',
+        { class: 'card' },
+        list,
+        el('div', { class: 'buttons' }, eventButton(view, event.order_id, event.id)),
+      ),
     ],
   }
 }

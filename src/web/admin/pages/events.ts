@@ -40,7 +40,7 @@ function columns(view: View): readonly Column<EventInList>[] {
     { head: 'Notification', cell: ({ id }) => link(hashOf(['events', id]), code(id)), names: true },
     { head: 'What', cell: ({ type }) => code(type) },
     { head: 'State', cell: ({ state }) => badge(state) },
-    { head: 'What you can do', cell: ({ id }) => eventButton(view, id) },
+    { head: 'What you can do', cell: ({ order_id, id }) => eventButton(view, order_id, id) },
     { head: 'Why', cell: ({ reason }) => (reason === null ? '–' : plain(reason)) },
     { head: 'Order', cell: ({ order_id }) => (order_id === null ? '–' : orderLink(order_id)) },
     { head: 'Received', cell: ({ received_at }) => moment(received_at) },

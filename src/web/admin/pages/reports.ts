@@ -2,9 +2,10 @@
 import { el } from '../../shared/dom.ts'
 import { act } from '../act.ts'
 import { ask } from '../confirm.ts'
+import { keepDraft } from '../drafts.ts'
 import { moment } from '../format.ts'
 import { listing } from '../listing.ts'
-import { badge, button, link, notice } from '../parts.ts'
+import { badge, button, facts, link, notice } from '../parts.ts'
 import type { Report } from '../types.ts'
 import { hashOf, type Page, type View } from '../view.ts'
 import { counted } from '../words.ts'
@@ -68,6 +69,7 @@ function startForm(view: View): HTMLElement {
       button('Last 30 days', () => set(30)),
     ),
   )
+  const forget = keepDraft(view, 'report', form)
   form.addEventListener('submit', (event) => {
     event.preventDefault()
     if (!start.disabled) void press()
@@ -81,8 +83,12 @@ function startForm(view: View): HTMLElement {
     const isSure = await ask(
       {
         title: 'Compare the books of this period?',
+        about: () =>
+          facts([
+            ['From', moment(period.from.toISOString())],
+            ['To', moment(period.to.toISOString())],
+          ]),
         says: [
-          el('span', {}, moment(period.from.toISOString()), ' to ', moment(period.to.toISOString())),
           'A worker reads the provider’s list of payments, slowly enough that customers are not held up. Orders that differ are flagged; nothing is moved.',
         ],
         confirm: 'Compare',
@@ -96,6 +102,7 @@ function startForm(view: View): HTMLElement {
         from: period.from.toISOString(),
         to: period.to.toISOString(),
       })
+      forget()
       location.hash = hashOf(['reports', id])
       return 'The comparison has begun.'
     })

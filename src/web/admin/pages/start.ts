@@ -2,7 +2,7 @@
 import { el } from '../../shared/dom.ts'
 import { duration, moment, secondsSince } from '../format.ts'
 import { everyMs, type LiveFigures, minutesShown } from '../live.ts'
-import { notice } from '../parts.ts'
+import { facts, notice } from '../parts.ts'
 import { plot } from '../plot.ts'
 import type { Figures } from '../types.ts'
 import { hashOf, type Page } from '../view.ts'
@@ -152,44 +152,73 @@ function goingOn(live: LiveFigures): HTMLElement[] {
   const over = `${Math.round((slots * everyMs) / 6000) / 10} min ago`
   const due = live.latest?.waiting.due_jobs ?? 0
   const whose = `Counted by ${told.processes === 1 ? 'the API process' : `${told.processes} API processes`} that answered this page, since start`
+  const figures: readonly (readonly [name: string, now: string, drawn: Drawn])[] = [
+    [
+      'Attempts',
+      `${minutes.at(-1) ?? 0} this minute`,
+      {
+        values: minutes,
+        unit: 'minutes',
+        kind: 'bars',
+        slots: minutesShown,
+        from: `${minutesShown} min ago`,
+        note: 'Orders begun by minute',
+      },
+    ],
+    [
+      'Unknown outcomes',
+      counted(last?.needsReconcile ?? 0, 'order'),
+      {
+        values: samples.map(({ needsReconcile }) => needsReconcile),
+        kind: 'line',
+        slots,
+        from: over,
+        note: 'Orders in need of reconciliation',
+      },
+    ],
+    [
+      'Oldest job that is due',
+      due === 0 ? 'none is due' : duration(last?.dueSeconds ?? 0),
+      {
+        values: samples.map(({ dueSeconds }) => dueSeconds),
+        unit: 'seconds',
+        kind: 'line',
+        slots,
+        from: over,
+        note: `${counted(due, 'job is', 'jobs are')} due`,
+      },
+    ],
+    [
+      'Replays',
+      String(told.replays),
+      {
+        values: samples.map(({ replays }) => replays),
+        kind: 'bars',
+        slots,
+        from: over,
+        note: whose,
+      },
+    ],
+    [
+      'Key conflicts',
+      String(told.conflicts),
+      {
+        values: samples.map(({ conflicts }) => conflicts),
+        kind: 'bars',
+        slots,
+        from: over,
+        note: whose,
+      },
+    ],
+  ]
+  const isEmpty = ([, , { values }]: (typeof figures)[number]) => values.every((value) => value === 0)
+  const empty = figures.filter(isEmpty)
   return [
-    figure('Attempts', `${minutes.at(-1) ?? 0} this minute`, {
-      values: minutes,
-      unit: 'minutes',
-      kind: 'bars',
-      slots: minutesShown,
-      from: `${minutesShown} min ago`,
-      note: 'Orders begun by minute',
-    }),
-    figure('Unknown outcomes', counted(last?.needsReconcile ?? 0, 'order'), {
-      values: samples.map(({ needsReconcile }) => needsReconcile),
-      kind: 'line',
-      slots,
-      from: over,
-      note: 'Orders in need of reconciliation',
-    }),
-    figure('Oldest job that is due', due === 0 ? 'none is due' : duration(last?.dueSeconds ?? 0), {
-      values: samples.map(({ dueSeconds }) => dueSeconds),
-      unit: 'seconds',
-      kind: 'line',
-      slots,
-      from: over,
-      note: `${counted(due, 'job is', 'jobs are')} due`,
-    }),
-    figure('Replays', String(told.replays), {
-      values: samples.map(({ replays }) => replays),
-      kind: 'bars',
-      slots,
-      from: over,
-      note: whose,
-    }),
-    figure('Key conflicts', String(told.conflicts), {
-      values: samples.map(({ conflicts }) => conflicts),
-      kind: 'bars',
-      slots,
-      from: over,
-      note: whose,
-    }),
+    ...figures.filter((each) => !isEmpty(each)).map(([name, now, drawn]) => figure(name, now, drawn)),
+    // A plot of nothing shows nothing.
+    ...(empty.length === 0
+      ? []
+      : [el('section', { class: 'card at-rest' }, facts(empty.map(([name, now]) => [name, now] as const)))]),
   ]
 }
 
