@@ -115,6 +115,8 @@ export function reviewView(shop: Shop, show: (hash: string) => void): View {
     if (standing.kind === 'paid') return show(`#/order/${paying.cart}${standing.late ? '/late' : ''}`)
     draw()
     paying.told()
+    // It lies below the buttons, on a phone perhaps below what is seen.
+    if (standing.kind === 'ready' && standing.after !== undefined) notice.scrollIntoView({ block: 'nearest' })
     if (standing.kind === 'bank') return toBank(standing)
     if (standing.kind === 'ready' && standing.after?.kind === 'refused') {
       // Another price, or less of it.

@@ -56,8 +56,10 @@ export function whyRefused(problem: CheckoutProblem, nameOf: (sku: string) => st
       }. Nothing was charged.`
     case 'unknown_sku':
       return `${(problem.skus ?? []).map(nameOf).join(', ')}: no longer sold. Nothing was charged.`
-    case 'invalid_request':
-      return `The shop cannot take this${(problem.errors ?? []).map(({ pointer, detail }) => `; ${fieldOf(pointer)}: ${detail}`).join('')}. Nothing was charged.`
+    case 'invalid_request': {
+      const fields = new Set((problem.errors ?? []).map(({ pointer }) => fieldOf(pointer)))
+      return `The shop cannot take this${fields.size === 0 ? '' : `: please look at ${[...fields].join(', ')}`}. Nothing was charged.`
+    }
     default:
       return `${problem.title}. Nothing was charged.`
   }
@@ -65,7 +67,7 @@ export function whyRefused(problem: CheckoutProblem, nameOf: (sku: string) => st
 
 /** Of a JSON pointer into what was sent. */
 function fieldOf(pointer: string): string {
-  return pointer === emailPointer ? 'email' : pointer.slice(1).replaceAll('/', ' ')
+  return pointer.startsWith(emailPointer) ? 'the email address' : pointer.slice(1).replaceAll('/', ' ')
 }
 
 /** Of the field of the review page. */
