@@ -476,6 +476,8 @@ describe.skipIf(noBrowser)('the console', () => {
       'revoke_key',
       'request_report',
     ]
+    const { id } = await neverArrived(scene)
+    await scene.admin.post(`/v1/admin/orders/${id}/reconcile`)
     const page = await signedIn('#/audit')
     const kinds = page.getByRole('navigation', { name: 'Which entries' })
     await kinds.getByRole('link', { name: 'All' }).waitFor()
@@ -488,6 +490,8 @@ describe.skipIf(noBrowser)('the console', () => {
   })
 
   it('a table that is wider than the window says so, and the audit log fits a common one', async () => {
+    const { id } = await neverArrived(scene)
+    await scene.admin.post(`/v1/admin/orders/${id}/reconcile`)
     const page = await signedIn('#/audit')
     const hint = page.getByText('Scroll sideways')
     await page.locator('table').waitFor()
