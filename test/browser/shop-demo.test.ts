@@ -51,6 +51,11 @@ describe("the demo's own calls", () => {
       status: 200,
       json: { unit_price: 5000, available: 0 },
     })
+    await send(url, 'POST', '/shop/shelf', { sku: 'rare', unit_price: 5100 })
+    expect((await send(url, 'POST', '/shop/shelf', { sku: 'rare', refill: true })).json).toEqual({
+      unit_price: 5000,
+      available: 5,
+    })
     await scene.shop.at(url).checkout('a-key')
     expect((await send(url, 'GET', '/shop/payments/a-key')).json.data).toMatchObject([
       { status: 'succeeded', amount_received: 1250, currency: 'eur' },
