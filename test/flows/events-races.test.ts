@@ -70,7 +70,10 @@ it('recovery, repeats, an operator and notifications on one order at once: one o
       .orderBy('at')
       .execute()
     const end = outcome === 'fail' ? 'payment_failed' : object.status === 'requires_capture' ? 'authorized' : 'paid'
-    expect(story.map(({ to_status }) => to_status)).toEqual(['requires_action', end])
+    // A hold that the operator was having closed when it came is told as a hold, then let go.
+    const ends = end === 'authorized' ? [[end], [end, 'canceled']] : [[end]]
+    expect(ends).toContainEqual(story.slice(1).map(({ to_status }) => to_status))
+    expect(story[0]?.to_status).toBe('requires_action')
     expect(story[1]?.actor).toBeTruthy()
     const final = await scene.shop.checkout(key, body)
     expect([final.replayed, final.status]).toEqual([true, end === 'payment_failed' ? 402 : 201])
