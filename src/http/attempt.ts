@@ -4,7 +4,6 @@ import { parseIdempotencyKey } from '../domain/idempotency-key.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Answer } from '../flows/saga/answers.ts'
 import { callerOf } from './auth.ts'
-import { clientNetwork } from './client-network.ts'
 
 /** The request's idempotency key. Throws the `Problem` where there is none or it is malformed. */
 function keyOf(request: FastifyRequest): string {
@@ -27,7 +26,7 @@ export function attemptOf(request: FastifyRequest, path: string) {
     connectedAccount,
     key: keyOf(request),
     requestId: request.id,
-    address: role === 'storefront' ? clientNetwork(request.ip) : null,
+    address: role === 'storefront' ? request.ip : null,
     method: 'POST',
     path,
   }

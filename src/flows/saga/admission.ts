@@ -1,4 +1,5 @@
 /** How many attempts may be under way at once, in all and for one caller: the surplus is told at once, before it costs. */
+import { clientNetwork } from '../../domain/client-network.ts'
 import { refuseOverload } from './refusals.ts'
 
 interface AdmissionLimits {
@@ -25,7 +26,8 @@ export class Admission {
     const { all, perTenant, perAddress } = this.#limits
     if (this.#all >= all) refuseOverload('Too many checkouts are under way.')
     if (this.#byTenant.of(tenantId) >= perTenant) refuseOverload('Too many checkouts of this shop are under way.')
-    const limited = perAddress > 0 && address !== null ? address : null
+    // Parsed only where it counts.
+    const limited = perAddress > 0 && address !== null ? clientNetwork(address) : null
     if (limited !== null && this.#byAddress.of(limited) >= perAddress) {
       refuseOverload('Too many checkouts are under way from this address.')
     }
