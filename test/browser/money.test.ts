@@ -1,7 +1,7 @@
 /** Pages write amounts with the decimals that the service counts. */
 import { expect, it } from 'vitest'
 import { currency, currencyCodes } from '../../src/domain/currencies.ts'
-import { decimalsOf, money } from '../../src/web/shared/money.ts'
+import { decimalsOf, money } from '../../src/web/common/money.ts'
 
 it('a page knows the decimals of every currency', () => {
   const wrong = currencyCodes().filter((code) => decimalsOf(code) !== currency(code)?.exponent)

@@ -42,7 +42,7 @@ describe.skipIf(noBrowser)('in a browser', () => {
 })
 
 it('every page and file says what may be loaded, and is not sent again while unchanged', async () => {
-  for (const path of ['/shop', '/admin', '/docs', '/assets/shared/base.css']) {
+  for (const path of ['/shop', '/admin', '/docs', '/assets/common/base.css']) {
     const first = await fetch(`${url}${path}`)
     expect(first.status).toBe(200)
     expect(first.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'")

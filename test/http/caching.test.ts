@@ -61,7 +61,7 @@ describe('a page', () => {
     '/assets/%2e%2e/config.ts',
     '/assets/..\\config.ts',
     '/assets//etc/passwd',
-    '/assets/shared/../../config.ts',
+    '/assets/common/../../config.ts',
     '/assets/tsconfig.json',
     '/assets/',
     '/assets',

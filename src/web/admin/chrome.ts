@@ -1,5 +1,5 @@
 /** What stands above every page: where one is, the ways to go, the search, and the way out. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import type { LiveFigures } from './live.ts'
 import { button } from './parts.ts'
 import type { Figures } from './types.ts'

@@ -1,5 +1,5 @@
 /** Asks before something is done: what will happen, in words, and a button that says it. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { button, type Piece } from './parts.ts'
 
 export interface Question {

@@ -1,5 +1,5 @@
 /** What a person may do about an email. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { actButton } from './act.ts'
 import { pathTo } from './listing.ts'
 import { subjectOf } from './subject.ts'

@@ -1,5 +1,5 @@
 /** Moments and ages for people. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 
 const time = { hour: 'numeric', minute: '2-digit', second: '2-digit' } as const
 const thisYear = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', ...time })

@@ -1,5 +1,5 @@
 /** A list of the API, page by page. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { part, type Query } from './api.ts'
 import { button, notice, problemText } from './parts.ts'
 import { type Column, table } from './table.ts'

@@ -1,5 +1,5 @@
 /** The operator's console: signed in or not, which page the address asks for, and what stands around every page. */
-import { byId, el } from '../shared/dom.ts'
+import { byId, el } from '../common/dom.ts'
 import { Api, NoAnswer, Refusal } from './api.ts'
 import { topBar } from './chrome.ts'
 import { LiveFigures } from './live.ts'

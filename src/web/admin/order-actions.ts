@@ -1,6 +1,6 @@
 /** What a person may do about an order: have the provider asked, or decide. */
-import { el } from '../shared/dom.ts'
-import { money } from '../shared/money.ts'
+import { el } from '../common/dom.ts'
+import { money } from '../common/money.ts'
 import { act, actButton } from './act.ts'
 import { ask } from './confirm.ts'
 import { keepDraft } from './drafts.ts'

@@ -1,6 +1,6 @@
 /** Every row that is kept about an order, in tables that are folded unless something in them needs a person. */
-import { el } from '../shared/dom.ts'
-import { money } from '../shared/money.ts'
+import { el } from '../common/dom.ts'
+import { money } from '../common/money.ts'
 import { deliverButton } from './deliver-button.ts'
 import { emailButtons } from './email-buttons.ts'
 import { eventButton } from './event-button.ts'

@@ -1,5 +1,5 @@
 /** Which page an address asks for. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { auditPage } from './pages/audit.ts'
 import { deliveriesPage } from './pages/deliveries.ts'
 import { emailsPage } from './pages/emails.ts'

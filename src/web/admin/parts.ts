@@ -1,5 +1,5 @@
 /** Small pieces that the console's pages are made of. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { NoAnswer, Refusal } from './api.ts'
 import { refusalText } from './refusal-text.ts'
 import { statusWord, type Tone } from './words.ts'

@@ -1,5 +1,5 @@
 /** A refusal of the service, once and in an operator's words: its own are written for programs. */
-import { money } from '../shared/money.ts'
+import { money } from '../common/money.ts'
 import type { Refusal } from './api.ts'
 import { localTime } from './format.ts'
 import { plain, statusWord } from './words.ts'

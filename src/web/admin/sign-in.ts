@@ -1,5 +1,5 @@
 /** The form that a key is typed into. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { Api, NoAnswer, Refusal } from './api.ts'
 import { code, notice } from './parts.ts'
 import type { Figures } from './types.ts'

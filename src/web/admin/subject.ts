@@ -1,5 +1,5 @@
 /** What a button acts on, for the question that it asks: the order, what it is worth, and whose it is. */
-import { money } from '../shared/money.ts'
+import { money } from '../common/money.ts'
 import { pathTo } from './listing.ts'
 import { code, facts, type Piece } from './parts.ts'
 import type { Story } from './types.ts'

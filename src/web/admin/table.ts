@@ -1,5 +1,5 @@
 /** Tables that scroll inside their own box. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import type { Piece } from './parts.ts'
 
 export interface Column<Row> {

@@ -1,6 +1,6 @@
 /** What happened to an order, as sentences in the order of time. */
-import { el } from '../shared/dom.ts'
-import { money } from '../shared/money.ts'
+import { el } from '../common/dom.ts'
+import { money } from '../common/money.ts'
 import { duration, moment, offset } from './format.ts'
 import { code, type Piece } from './parts.ts'
 import type { Story } from './types.ts'

@@ -1,5 +1,5 @@
 /** One answer of an operation: status, meaning, headers, codes, schema, examples. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import type { Answer } from './contract.ts'
 import { placeOf } from './errors.ts'
 import { examplesView } from './examples-view.ts'

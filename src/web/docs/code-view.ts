@@ -1,5 +1,5 @@
 /** Code to read and to copy: JSON with its parts coloured, anything else as it is. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 
 /** A block that scrolls by itself, with a button that copies it. `label` says what it is to those who do not see it. */
 export function codeBlock(label: string, text: string, language: 'json' | 'text' = 'text'): HTMLElement {

@@ -1,5 +1,5 @@
 /** Every code that an error may have, what it means, and which operations give it. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import type { Contract, Operation } from './contract.ts'
 import { statusBadge } from './labels.ts'
 

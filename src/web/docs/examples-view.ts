@@ -1,5 +1,5 @@
 /** Examples of one body: the chosen one, and a choice where there are several. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { jsonBlock } from './code-view.ts'
 import type { Example } from './contract.ts'
 

@@ -1,5 +1,5 @@
 /** The fields of the form that tries an operation. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import type { Operation, Parameter } from './contract.ts'
 import { exampleChoice } from './examples-view.ts'
 import { apiKeyFor, type DemoKeys, keepApiKey, suggestionFor } from './memory.ts'

@@ -1,5 +1,5 @@
 /** Small things that several parts of the page show. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 
 export function methodLabel(method: string): HTMLElement {
   return el('span', { class: `method ${method.toLowerCase()}` }, method)

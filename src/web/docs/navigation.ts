@@ -1,5 +1,5 @@
 /** The list of operations by tag, and the field that filters it. */
-import { byId, el } from '../shared/dom.ts'
+import { byId, el } from '../common/dom.ts'
 import type { Contract, Operation } from './contract.ts'
 import { methodLabel } from './labels.ts'
 

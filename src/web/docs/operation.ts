@@ -1,5 +1,5 @@
 /** One operation: what it does, what it takes, what it answers, and the form that tries it. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { answerView } from './answer-view.ts'
 import type { Contract, Operation, Parameter } from './contract.ts'
 import { examplesView } from './examples-view.ts'

@@ -1,5 +1,5 @@
 /** The first page: what the API is, whose keys open what, and all operations. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import type { Contract } from './contract.ts'
 import { breakable, methodLabel } from './labels.ts'
 import { inline, paragraphs } from './prose.ts'

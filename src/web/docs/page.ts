@@ -1,5 +1,5 @@
 /** The reference of the API: shows what the address's hash names, an operation, the error codes or one of them. */
-import { byId, el } from '../shared/dom.ts'
+import { byId, el } from '../common/dom.ts'
 import { type Contract, loadContract } from './contract.ts'
 import { errorsPage, placeOf } from './errors.ts'
 import { type DemoKeys, loadDemoKeys } from './memory.ts'

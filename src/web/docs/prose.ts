@@ -1,5 +1,5 @@
 /** Texts of the contract: paragraphs, and code between backticks. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 
 /** As children of any element. */
 export function inline(text: string): (Node | string)[] {

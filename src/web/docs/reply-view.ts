@@ -1,5 +1,5 @@
 /** The answer to a call that was tried: what it means, and all that came. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { codeBlock } from './code-view.ts'
 import type { Operation } from './contract.ts'
 import { statusBadge } from './labels.ts'

@@ -1,5 +1,5 @@
 /** A schema as a tree of members, each of which opens what is in it. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { inline } from './prose.ts'
 import { limitsInWords, type Schema, typeInWords } from './schema.ts'
 

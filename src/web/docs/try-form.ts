@@ -1,5 +1,5 @@
 /** The form that sends an operation to this service and shows what it answers. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { codeBlock } from './code-view.ts'
 import type { Operation } from './contract.ts'
 import { apiKeyField, bodyField, type Field, idempotencyKeyField, parameterField } from './fields.ts'

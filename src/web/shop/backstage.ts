@@ -1,5 +1,5 @@
 /** Behind the counter: what went over the wire, and mishaps to ask for. For visitors of the demo; no shop would show it. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { mishapsPanel } from './mishaps.ts'
 import type { Shop } from './shop.ts'
 import type { Line } from './wire-log.ts'

@@ -1,6 +1,6 @@
 /** Plays what the provider's script shows in a real shop: the customer's bank asks whether it is really them. */
 import type { Order } from '../client/index.ts'
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { postDemo } from './shop.ts'
 import { price } from './words.ts'
 

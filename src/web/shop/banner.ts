@@ -1,5 +1,5 @@
 /** Above every view: where the payment stands, while the view itself does not tell. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { isOffline } from './bumpy-network.ts'
 import { isKept, readCart } from './cart.ts'
 import { note, noticeOf } from './notice.ts'

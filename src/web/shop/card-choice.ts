@@ -1,5 +1,5 @@
 /** A choice of test cards, in place of the provider's card fields. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { cards } from './cards.ts'
 
 interface CardChoice {

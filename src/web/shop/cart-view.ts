@@ -1,5 +1,5 @@
 /** The cart. While a payment for it is unsettled it cannot be changed, and what is shown is what was sent. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { type Cart, readCart, restOf, setQuantity } from './cart.ts'
 import { picture } from './catalog-view.ts'
 import { beingPaid, type CartLine, haveOneCurrency, linesOf, type Summary, summaryOf } from './lines.ts'

@@ -1,6 +1,6 @@
 /** What can be bought. */
 import type { Product } from '../client/index.ts'
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { addToCart } from './cart.ts'
 import { beingPaid } from './lines.ts'
 import type { Shop } from './shop.ts'

@@ -1,5 +1,5 @@
 /** Mishaps that a visitor can ask for, to see that the cart is still paid at most once. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { mishapOver, network, setOffline } from './bumpy-network.ts'
 import { readCart } from './cart.ts'
 import { linesOf } from './lines.ts'

@@ -1,5 +1,5 @@
 /** What the review page tells of the payment, beside its button. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import type { Standing } from './paying.ts'
 import type { Shop } from './shop.ts'
 import { isUnapproved, waiting, whyDeclined, whyRefused } from './words.ts'

@@ -1,5 +1,5 @@
 /** The receipt. It is there again after a reload, and when the customer comes back to it. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { linesPaid } from './lines.ts'
 import type { Shop } from './shop.ts'
 import { lineList } from './summary.ts'

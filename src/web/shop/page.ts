@@ -1,5 +1,5 @@
 /** The demo shop: which view an address shows. */
-import { byId, el } from '../shared/dom.ts'
+import { byId, el } from '../common/dom.ts'
 import { fillBackstage } from './backstage.ts'
 import { fillBanner } from './banner.ts'
 import { leavePaidCart, readCart, receiptSeen, startAfresh, watchCart } from './cart.ts'

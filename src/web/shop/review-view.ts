@@ -1,5 +1,5 @@
 /** Review and pay. The attempt's key is made when this is shown, and everything that can happen to a payment ends here. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import { askBank } from './bank-dialog.ts'
 import { isOffline } from './bumpy-network.ts'
 import { cardChoice } from './card-choice.ts'

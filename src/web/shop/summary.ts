@@ -1,5 +1,5 @@
 /** Lines and their total, as a list to read. */
-import { el } from '../shared/dom.ts'
+import { el } from '../common/dom.ts'
 import type { Summary } from './lines.ts'
 import { price } from './words.ts'
 

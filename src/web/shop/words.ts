@@ -1,6 +1,6 @@
 /** What the customer is told. */
 import type { CheckoutProblem, WaitReason } from '../client/index.ts'
-import { decimalsOf } from '../shared/money.ts'
+import { decimalsOf } from '../common/money.ts'
 
 export function price(minorUnits: number, currency: string): string {
   const decimals = decimalsOf(currency)

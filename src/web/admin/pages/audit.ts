@@ -1,5 +1,5 @@
 /** Who did what. */
-import { el } from '../../shared/dom.ts'
+import { el } from '../../common/dom.ts'
 import { moment } from '../format.ts'
 import { filters, listing } from '../listing.ts'
 import { code, link, orderLink } from '../parts.ts'

@@ -1,5 +1,5 @@
 /** Events to the merchant that did not arrive. */
-import { el } from '../../shared/dom.ts'
+import { el } from '../../common/dom.ts'
 import { deliverButton } from '../deliver-button.ts'
 import { moment } from '../format.ts'
 import { filters, listing } from '../listing.ts'

@@ -1,5 +1,5 @@
 /** Emails that may or may not have been sent. */
-import { el } from '../../shared/dom.ts'
+import { el } from '../../common/dom.ts'
 import { emailButtons } from '../email-buttons.ts'
 import { moment } from '../format.ts'
 import { listing } from '../listing.ts'

@@ -1,6 +1,6 @@
 /** One notification of the provider. */
-import { el } from '../../shared/dom.ts'
-import { money } from '../../shared/money.ts'
+import { el } from '../../common/dom.ts'
+import { money } from '../../common/money.ts'
 import { eventButton } from '../event-button.ts'
 import { moment } from '../format.ts'
 import { pathTo } from '../listing.ts'

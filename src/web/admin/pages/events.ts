@@ -1,5 +1,5 @@
 /** Notifications of the provider. */
-import { el } from '../../shared/dom.ts'
+import { el } from '../../common/dom.ts'
 import { eventButton } from '../event-button.ts'
 import { moment } from '../format.ts'
 import { filters, listing } from '../listing.ts'

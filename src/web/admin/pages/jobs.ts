@@ -1,5 +1,5 @@
 /** Jobs, those that were given up first. */
-import { el } from '../../shared/dom.ts'
+import { el } from '../../common/dom.ts'
 import { moment } from '../format.ts'
 import { jobButtons } from '../job-buttons.ts'
 import { filters, listing } from '../listing.ts'

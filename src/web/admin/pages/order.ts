@@ -1,6 +1,6 @@
 /** An order's whole story. */
-import { el } from '../../shared/dom.ts'
-import { money } from '../../shared/money.ts'
+import { el } from '../../common/dom.ts'
+import { money } from '../../common/money.ts'
 import { moment } from '../format.ts'
 import { pathTo } from '../listing.ts'
 import { orderActions } from '../order-actions.ts'

@@ -1,6 +1,6 @@
 /** Orders: those that need a person first. */
 
-import { money } from '../../shared/money.ts'
+import { money } from '../../common/money.ts'
 import { duration, moment } from '../format.ts'
 import { filters, listing } from '../listing.ts'
 import { badge, orderLink, toned } from '../parts.ts'

@@ -1,6 +1,6 @@
 /** One comparison and what it found. */
-import { el } from '../../shared/dom.ts'
-import { money } from '../../shared/money.ts'
+import { el } from '../../common/dom.ts'
+import { money } from '../../common/money.ts'
 import { moment } from '../format.ts'
 import { listing, pathTo } from '../listing.ts'
 import { badge, code, facts, link, notice, orderLink } from '../parts.ts'

@@ -1,5 +1,5 @@
 /** The provider's books compared with ours: start a comparison, see those that were made. */
-import { el } from '../../shared/dom.ts'
+import { el } from '../../common/dom.ts'
 import { act } from '../act.ts'
 import { ask } from '../confirm.ts'
 import { keepDraft } from '../drafts.ts'

@@ -1,5 +1,5 @@
 /** Finds orders by what people have at hand. */
-import { el } from '../../shared/dom.ts'
+import { el } from '../../common/dom.ts'
 import { NoAnswer, Refusal } from '../api.ts'
 import { listing, pathTo } from '../listing.ts'
 import { code, notice, problemText } from '../parts.ts'

@@ -1,5 +1,5 @@
 /** What needs a person now, and what is going on. */
-import { el } from '../../shared/dom.ts'
+import { el } from '../../common/dom.ts'
 import { duration, moment, secondsSince } from '../format.ts'
 import { everyMs, type LiveFigures, minutesShown } from '../live.ts'
 import { facts, notice } from '../parts.ts'
