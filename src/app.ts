@@ -88,6 +88,7 @@ export function buildApp(
   traceRequests(app, deps.tracing)
   app.decorateRequest('caller', null)
   app.decorateRequest('problemCode', null)
+  app.decorateRequest('keyHash', null)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ ...onEveryAnswer, 'x-request-id': request.id })
     // No id, cursor or filter has one, and Postgres takes none in a text.
