@@ -89,19 +89,21 @@ export function buildApp(
   app.decorateRequest('caller', null)
   app.decorateRequest('problemCode', null)
   app.decorateRequest('keyHash', null)
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.headers({ ...onEveryAnswer, 'x-request-id': request.id })
     // No id, cursor or filter has one, and Postgres takes none in a text.
-    if (request.url.includes('%00')) throw invalidRequest('The URL must not contain a NUL character.')
+    const hasNul = request.url.includes('%00')
+    done(hasNul ? invalidRequest('The URL must not contain a NUL character.') : undefined)
   })
   // A connection that is kept open after its last answer would hold the drain up for the whole keep-alive time.
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (lifecycle.draining) reply.header('connection', 'close')
+    done()
   })
   const idle = new IdleConnections(app.server)
   app.addHook('preClose', async () => idle.closeUntilClosed())
   const tally = new Tally()
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     tally.count(request, reply)
     deps.metrics.request(
       {
@@ -114,18 +116,22 @@ export function buildApp(
       reply.elapsedTime,
     )
     const isProbe = reply.statusCode < 400 && probes.has(request.routeOptions.url ?? '')
-    request.log[isProbe ? 'debug' : 'info'](
-      {
-        tenant_id: tenantOf(request),
-        key_hash: keyHashOf(request),
-        order_id: orderOf(request),
-        method: request.method,
-        route: request.routeOptions.url,
-        status: reply.statusCode,
-        duration_ms: Math.round(reply.elapsedTime),
-      },
-      'request',
-    )
+    const level = isProbe ? 'debug' : 'info'
+    if (deps.log.isLevelEnabled(level)) {
+      request.log[level](
+        {
+          tenant_id: tenantOf(request),
+          key_hash: keyHashOf(request),
+          order_id: orderOf(request),
+          method: request.method,
+          route: request.routeOptions.url,
+          status: reply.statusCode,
+          duration_ms: Math.round(reply.elapsedTime),
+        },
+        'request',
+      )
+    }
+    done()
   })
   takeJsonBodies(app)
   app.setErrorHandler(async (error: Error, request, reply) => {

@@ -28,7 +28,7 @@ export function traceRequests(app: App, tracing: Tracing): void {
   app.addHook('onResponse', (request, reply, done) => {
     // Names as in https://opentelemetry.io/docs/specs/semconv/http/http-spans/ where there are some.
     request.span?.end(
-      {
+      () => ({
         'http.request.method': request.method,
         'http.route': request.routeOptions.url,
         'http.response.status_code': reply.statusCode,
@@ -38,7 +38,7 @@ export function traceRequests(app: App, tracing: Tracing): void {
         'checkout.attempt': keyHashOf(request),
         'checkout.order_id': orderOf(request),
         'checkout.replayed': reply.hasHeader('idempotent-replayed'),
-      },
+      }),
       reply.statusCode >= 500,
     )
     within(request.span?.context, done)

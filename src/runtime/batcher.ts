@@ -1,6 +1,6 @@
 /**
  * Puts calls that arrive together into groups, so that they share one statement and one commit. Nothing waits for a
- * timer: an idle batcher runs a group of one at once, and while `maxInFlight` groups are running, what arrives waits and
+ * timer: an idle batcher runs what one turn of the event loop has brought, and while `maxInFlight` groups are running, what arrives waits and
  * forms the next group.
  */
 interface BatcherOptions<Item, Result> {
@@ -84,6 +84,7 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
         lanes.set(lane, state)
       }
       state.waiting.push({ item, resolve, reject })
-      pump(lane)
+      // After the other requests that have arrived by now: they would be the next group otherwise, and this one alone.
+      if (state.waiting.length === 1) setImmediate(pump, lane)
     })
 }

@@ -64,10 +64,10 @@ export function openTelemetry(options: TracingOptions, log: Pick<Logger, 'warn'>
         const span = spanOf(tracer.startSpan(name, {}, below(currentTrace())))
         try {
           const result = await within(span.context, () => call(item))
-          span.end(attributesOf(item, result))
+          span.end(() => attributesOf(item, result))
           return result
         } catch (error) {
-          span.end({}, true)
+          span.end(undefined, true)
           throw error
         }
       }
@@ -98,8 +98,8 @@ function spanOf(span: OtelSpan): Span {
   const { traceId, spanId, traceFlags } = span.spanContext()
   return {
     context: { traceId, spanId, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 },
-    end(attributes = {}, failed = false) {
-      span.setAttributes(known(attributes))
+    end(attributesOf, failed = false) {
+      if (attributesOf !== undefined && span.isRecording()) span.setAttributes(known(attributesOf()))
       if (failed) span.setStatus({ code: SpanStatusCode.ERROR })
       span.end()
     },

@@ -23,8 +23,8 @@ export type Attributes = Record<string, string | number | boolean | null | undef
 export interface Span {
   /** What belongs to it runs `within` this. Undefined where nothing is traced. */
   readonly context: TraceContext | undefined
-  /** Ends it, with what is known by then. `failed`: it brought an error. */
-  end(attributes?: Attributes, failed?: boolean): void
+  /** Ends it, with what is known by then, which is asked for only where it is recorded. `failed`: it brought an error. */
+  end(attributesOf?: () => Attributes, failed?: boolean): void
 }
 
 interface Done {
@@ -77,7 +77,7 @@ export async function spanning<Result>(span: Span, work: () => Promise<Result>):
     failed = false
     return result
   } finally {
-    span.end({}, failed)
+    span.end(undefined, failed)
   }
 }
 

@@ -129,7 +129,7 @@ function claimJson(item: ClaimItem): Record<string, unknown> {
     payment_method: item.paymentMethod,
     shipping_address: item.shippingAddress,
     metadata: item.metadata,
-    digest: item.digest.digest.toString('base64'),
+    digest: item.digest.digest,
     digest_tags: item.digest.tags,
     digest_secret_id: item.digest.secretId,
     account: item.target.account,
@@ -238,7 +238,7 @@ function attemptFrom(attempt: AttemptJson, body: string | null, order: OrderJson
       attempt.digest === null || attempt.digest_secret_id === null
         ? null
         : {
-            digest: Buffer.from(attempt.digest, 'base64'),
+            digest: attempt.digest,
             secretId: attempt.digest_secret_id,
             tags: attempt.digest_tags ?? {},
           },

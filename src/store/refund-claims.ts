@@ -69,7 +69,7 @@ export async function claimRefund(db: Kysely<Tables>, item: RefundClaimItem): Pr
         state: 'running',
         lease_token: item.leaseToken,
         lease_expires_at: leaseEnds,
-        digest: item.digest.digest,
+        digest: Buffer.from(item.digest.digest, 'base64'),
         digest_tags: JSON.stringify(item.digest.tags),
         digest_secret_id: item.digest.secretId,
       })

@@ -45,7 +45,7 @@ async function runGroup(deps: Deps, topic: Topic, jobs: readonly TakenJob[]): Pr
   const spans = jobs.map((job) => begin(deps, job))
   const traced = jobs.map((job, index) => below(job, spans[index] as Span))
   const end = (failed: boolean) => {
-    for (const span of spans) span.end({ 'job.group_size': jobs.length }, failed)
+    for (const span of spans) span.end(() => ({ 'job.group_size': jobs.length }), failed)
   }
   try {
     await topic.runGroup(deps, { tenantId, jobs: traced, finish: (tx) => finishJobs(tx, jobs) })

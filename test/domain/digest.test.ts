@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import canonicalize from 'canonicalize'
 import fc from 'fast-check'
@@ -9,7 +9,7 @@ const { newest: secret } = new DigestSecrets(['a secret for tests'])
 const request = { method: 'POST', path: '/v1/checkouts' }
 
 function digestOf(body: object | undefined, defaults: Record<string, unknown> = {}): string {
-  return digestRequest(secret, { ...request, body }, defaults).digest.toString('hex')
+  return digestRequest(secret, { ...request, body }, defaults).digest
 }
 
 function digestOfText(json: string): string {
@@ -39,11 +39,11 @@ function shuffled(value: unknown): unknown {
 }
 
 describe('the digest of a request', () => {
-  test('is an HMAC-SHA256 over method, path and the RFC 8785 form of the body', () => {
+  test('is a keyed SHA3-256 over method, path and the RFC 8785 form of the body', () => {
     fc.assert(
       fc.property(anyBody, (body) => {
         const text = canonicalize(['POST', '/v1/checkouts', body]) ?? ''
-        expect(digestOf(body)).toBe(createHmac('sha256', secret.digestKey).update(text).digest('hex'))
+        expect(digestOf(body)).toBe(hash('sha3-256', secret.digestKey + text, 'base64'))
       }),
     )
   })
@@ -51,8 +51,8 @@ describe('the digest of a request', () => {
   test('stays what it was when the code changes, for stored ones are compared with it', () => {
     const body = { items: [{ sku: 'mug', quantity: 2 }], customer: { email: 'anna@example.com' }, note: 'é' }
     const { secretId, digest, tags } = digestRequest(secret, { ...request, body })
-    expect(secretId).toBe('31464a3d37bbf61c')
-    expect(digest.toString('hex')).toBe('11a3e7b98942b1c611357b804902127fac39ddd1d4af20e6d3ee9afe555ecbcd')
+    expect(secretId).toBe('01c98d478959cce1')
+    expect(digest).toBe('uEZAjrKxBB8u/EdTACU94rzw1sa3qIw1DU6IJjTFp4I=')
     expect({ ...tags }).toEqual({
       ':method': 'mj5EWGHUDjgu',
       ':path': 'mo556bpvgNlI',
@@ -104,7 +104,7 @@ describe('the digest of a request', () => {
       { method: 'POST', path: '/v1/checkouts/', body: {} },
       { method: 'POST/v1', path: '/checkouts', body: {} },
       { method: 'POST', path: '/v1/checkouts",{}', body: {} },
-    ].map((each) => digestRequest(secret, each).digest.toString('hex'))
+    ].map((each) => digestRequest(secret, each).digest)
     expect(new Set(digests).size).toBe(digests.length)
   })
 
@@ -122,18 +122,17 @@ describe('the digest of a request', () => {
     },
   )
 
-  test('refuses a lone surrogate', () => {
-    expect(() => digestOfText('{"a":"\\ud800"}')).toThrow()
-    expect(() => digestOfText('{"\\udc00":1}')).toThrow()
+  // No body with one comes this far; a digest must not take it for anything else all the same.
+  test('tells a lone surrogate from all else', () => {
+    const texts = ['{"a":"\\ud800"}', '{"a":"\\udc00"}', '{"a":"\\\\ud800"}', '{"a":"\\ufffd"}']
+    expect(new Set(texts.map(digestOfText)).size).toBe(texts.length)
   })
 })
 
 describe('vectors of RFC 8785', () => {
   function expectCanonical(json: string, canonical: string): void {
-    const expected = createHmac('sha256', secret.digestKey)
-      .update(`["POST","/v1/checkouts",${canonical}]`)
-      .digest('hex')
-    expect(digestOfText(json)).toBe(expected)
+    const text = `["POST","/v1/checkouts",${canonical}]`
+    expect(digestOfText(json)).toBe(hash('sha3-256', secret.digestKey + text, 'base64'))
   }
 
   test('strings and literals, section 3.2.2', () => {
@@ -251,7 +250,7 @@ describe('the fields that differ', () => {
 
   test('are told apart by tags that are bound to the name', () => {
     const { a, b } = tagsOf({ a: 'same', b: 'same' })
-    expect(a).toMatch(/^[\w-]{12}$/)
+    expect(a).toMatch(/^[\w+/]{12}$/)
     expect(a).not.toBe(b)
   })
 })

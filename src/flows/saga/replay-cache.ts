@@ -37,7 +37,7 @@ export class ReplayCache {
   /** The answer to the same request, marked as replayed. `key` names tenant and key. */
   get(key: string, { digest, secretId }: RequestDigest): Answer | undefined {
     const kept = this.#kept.get(key)
-    return kept !== undefined && kept.secretId === secretId && kept.digest.equals(digest) ? kept.answer : undefined
+    return kept !== undefined && kept.secretId === secretId && kept.digest === digest ? kept.answer : undefined
   }
 
   /** Keeps an answer that was stored for good so many ms ago; no other may come here. */

@@ -23,7 +23,7 @@ export class Twins {
   /** Runs the attempt, or waits at most `waitMs` for the twin that runs it. Throws a `Problem` as the twin did, or where
    * the wait was too short. Another request with the key is no twin: whose key it is, only the row knows. */
   async join(key: string, digest: RequestDigest, waitMs: number, run: () => Promise<Answer>): Promise<Answer> {
-    const id = `${key} ${digest.digest.toString('base64')}`
+    const id = `${key} ${digest.digest}`
     const twin = this.#running.get(id)
     if (twin === undefined) {
       const answer = run()
@@ -48,7 +48,7 @@ export class Twins {
 
 /** Throws the conflict where the two requests are not the same. */
 export function refuseOther(first: RequestDigest, second: RequestDigest, orderId?: string): void {
-  if (first.digest.equals(second.digest)) return
+  if (first.digest === second.digest) return
   const differing = differingFields(first.tags, second.tags)
   throw new Problem('idempotency_key_conflict', {
     detail: `The key was used with another request; it differs in: ${differing.join(', ')}.`,
