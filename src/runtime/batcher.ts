@@ -1,7 +1,7 @@
 /**
  * Puts calls that arrive together into groups, so that they share one statement and one commit. Nothing waits for a
- * timer: an idle batcher runs what one turn of the event loop has brought, and while `maxInFlight` groups are running, what arrives waits and
- * forms the next group.
+ * timer: an idle batcher runs what one turn of the event loop has brought, and while `maxInFlight` groups are running,
+ * what arrives waits and forms the next group.
  */
 interface BatcherOptions<Item, Result> {
   maxGroup: number
