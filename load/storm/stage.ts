@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { createPool, type DatabasePool } from '../../src/runtime/database.ts'
 import { freePort } from '../../src/runtime/free-port.ts'
-import { startProxy, type TcpProxy } from '../../test/support/proxy.ts'
+import { startTcpProxy, type TcpProxy } from '../../test/support/tcp-proxy.ts'
 import { type RunFolder, runFolder } from '../support/folder.ts'
 import { type LoadPostgres, startLoadPostgres } from '../support/postgres.ts'
 import { startProgram } from '../support/processes.ts'
@@ -64,7 +64,7 @@ async function startOwn(options: StormOptions): Promise<Stage> {
     stops.push(() => postgres.stop())
     const standby = options.scenario === 'failover' ? await addStandby(postgres, folder.path) : undefined
     stops.push(async () => standby?.stop())
-    const proxy = await startProxy(postgres.url)
+    const proxy = await startTcpProxy(postgres.url)
     stops.push(() => proxy.close())
     const port = await freePort(undefined)
     const simulator = await startProgram(

@@ -3,9 +3,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Service } from '../../src/service.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { type Client, cart, keys, type Reply } from '../support/client.ts'
-import { startProxy, type TcpProxy } from '../support/proxy.ts'
+import { startProxy } from '../support/proxy.ts'
 import { hold } from '../support/runs.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
+import type { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 let scene: Scene

@@ -5,9 +5,10 @@ import { hashKeyForLog } from '../../src/domain/idempotency-key.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { type Client, cart } from '../support/client.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startProxy, type TcpProxy } from '../support/proxy.ts'
+import { startProxy } from '../support/proxy.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 import { type ServiceProcess, startServiceProcess } from '../support/service-process.ts'
+import type { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 let database: TestDatabase

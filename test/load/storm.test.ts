@@ -68,6 +68,11 @@ test('a short storm with faults leaves books that agree', { timeout: 180_000 }, 
   expect(await readFile(html, 'utf8')).toContain('<polyline')
 })
 
+test('a storm of its own starts what it needs', { timeout: 180_000 }, async () => {
+  const { code, output } = await program('--duration', '1', '--connections', '2', '--recovery-limit', '60')
+  expect({ code, output }).toEqual({ code: 0, output: expect.stringContaining('audit: clean') })
+})
+
 test('an audit of tampered books exits 1 and tells the history of the key', { timeout: 120_000 }, async () => {
   const key = 'a-key-whose-books-are-tampered-with'
   expect((await scene.shop.checkout(key)).status).toBe(201)

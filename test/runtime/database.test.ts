@@ -12,7 +12,8 @@ import {
   transaction,
 } from '../../src/runtime/database.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { startProxy, type TcpProxy } from '../support/proxy.ts'
+import { startProxy } from '../support/proxy.ts'
+import type { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 type Tables = { accounts: { id: number; balance: number } }
