@@ -51,6 +51,11 @@ export class Contestants {
     })
   }
 
+  /** Another process of a service that runs. */
+  oneMoreOf({ name, databaseUrl }: Contestant): Promise<Contestant> {
+    return this.#start(name, databaseUrl, join(here, '../support/bench-service.ts'), serviceEnv)
+  }
+
   /** The service, charging at the simulator through the provider's SDK. */
   async serviceThroughSdk(name: string): Promise<Contestant> {
     const simulator = await startProgram(
@@ -105,7 +110,8 @@ export class Contestants {
     await administer(
       url.href,
       `INSERT INTO products (tenant_id, sku, name, unit_price, currency, available)
-       SELECT 'ten_demo', 'bench_' || n, 'Product', 1000, 'EUR', 1000000000 FROM generate_series(1, ${skus.length}) n`,
+       SELECT tenant, 'bench_' || n, 'Product', 1000, 'EUR', 1000000000
+       FROM generate_series(1, ${skus.length}) n, unnest(ARRAY['ten_demo', 'ten_other']) tenant`,
     )
     return url.href
   }

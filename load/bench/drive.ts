@@ -6,6 +6,10 @@ import autocannon from 'autocannon'
 export interface Shape {
   /** SKUs are bought evenly. */
   skus: readonly string[]
+  /** Of the shop that is bought from; the demo shop otherwise. */
+  storefrontKey?: string
+  /** Read this path instead of buying. */
+  read?: string
   /** Share of requests that re-post an earlier key. */
   repeats?: number
   /** More requests with each new key, at once. */
@@ -21,53 +25,67 @@ export interface Run {
   /** Of first attempts; of all requests where there are none. ms. */
   p50Ms: number
   p99Ms: number
-  /** Answers other than 201, and connections that broke. */
+  /** 503, per second, and how long they took. */
+  refused: number
+  refusedP99Ms: number
+  /** Answers other than 2xx and 503, and connections that broke. */
   failures: number
+}
+
+export interface Load {
+  connections: number
+  seconds: number
+  /** Requests a second, all connections together; as many as they carry otherwise. */
+  rate?: number
 }
 
 const shoppers = 5000
 const recentKeys = 1000
+const demoKey = 'pk_test_demo'
 
-export async function drive(
-  url: string,
-  shape: Shape,
-  { connections, seconds }: { connections: number; seconds: number },
-): Promise<Run> {
+export async function drive(url: string, shape: Shape, { connections, seconds, rate }: Load): Promise<Run> {
   const next = poster(shape)
   const firstMs = createHistogram()
   const otherMs = createHistogram()
+  const refusedMs = createHistogram()
+  const { storefrontKey = demoKey, read } = shape
   const result = await autocannon({
     url,
     connections,
     duration: seconds,
     timeout: 30,
+    ...(rate === undefined ? {} : { overallRate: rate }),
     setupClient(client) {
       let isFirst = false
       client.setRequests([
-        {
-          method: 'POST',
-          path: '/v1/checkouts',
-          setupRequest(request) {
-            const post = next()
-            isFirst = post.isFirst
-            return { ...request, headers: headersOf(post.key), body: post.body }
-          },
-        },
+        read !== undefined
+          ? { method: 'GET', path: read, headers: { authorization: `Bearer ${storefrontKey}` } }
+          : {
+              method: 'POST',
+              path: '/v1/checkouts',
+              setupRequest(request) {
+                const post = next()
+                isFirst = post.isFirst
+                return { ...request, headers: headersOf(post.key, storefrontKey), body: post.body }
+              },
+            },
       ])
       // The answer comes before the next request is set up.
-      client.on('response', (_status: number, _bytes: number, ms: number) => {
-        const histogram = isFirst ? firstMs : otherMs
+      client.on('response', (status: number, _bytes: number, ms: number) => {
+        const histogram = status === 503 ? refusedMs : isFirst ? firstMs : otherMs
         histogram.record(Math.max(1, Math.round(ms * 1000)))
       })
     },
   })
   const told = firstMs.count > 0 ? firstMs : otherMs
   return {
-    requests: (firstMs.count + otherMs.count) / result.duration,
+    requests: (firstMs.count + otherMs.count + refusedMs.count) / result.duration,
     firsts: firstMs.count / result.duration,
     p50Ms: told.percentile(50) / 1000,
     p99Ms: told.percentile(99) / 1000,
-    failures: result.non2xx + result.errors + result.timeouts,
+    refused: refusedMs.count / result.duration,
+    refusedP99Ms: refusedMs.percentile(99) / 1000,
+    failures: result.non2xx - refusedMs.count + result.errors + result.timeouts,
   }
 }
 
@@ -134,9 +152,9 @@ function bodyFor(key: string, skus: readonly string[]): string {
   })
 }
 
-function headersOf(key: string): Record<string, string> {
+function headersOf(key: string, storefrontKey = demoKey): Record<string, string> {
   return {
-    authorization: 'Bearer pk_test_demo',
+    authorization: `Bearer ${storefrontKey}`,
     'content-type': 'application/json',
     'idempotency-key': key,
   }

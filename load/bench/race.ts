@@ -60,6 +60,8 @@ export async function race(entries: readonly Entry[], options: RaceOptions): Pro
     firsts: median(all.map((run) => run.firsts)),
     p50Ms: median(all.map((run) => run.p50Ms)),
     p99Ms: median(all.map((run) => run.p99Ms)),
+    refused: median(all.map((run) => run.refused)),
+    refusedP99Ms: median(all.map((run) => run.refusedP99Ms)),
     failures: all.reduce((sum, run) => sum + run.failures, 0),
     programCpu: medianKnown(all.map((run) => run.programCpu)),
     postgresCpu: medianKnown(all.map((run) => run.postgresCpu)),

@@ -1,6 +1,7 @@
 /** What is compared with what, and what is asked of it. */
 import { administer, type LoadPostgres } from '../support/postgres.ts'
 import { type Contestant, type Contestants, hotSku, skus } from './contestants.ts'
+import { fairness, overload, processes } from './crowds.ts'
 import { drive, settleKeys } from './drive.ts'
 import { type PgbenchResult, pgbench } from './pgbench.ts'
 import { type Entry, type Result, race } from './race.ts'
@@ -23,13 +24,24 @@ export interface Section {
   remarks: string[]
 }
 
-interface Bench extends BenchOptions {
+export interface Bench extends BenchOptions {
   contestants: Contestants
   postgres: LoadPostgres
   say(what: string): void
 }
 
-export const sectionNames = ['first', 'replay', 'storm', 'stampede', 'flash-sale', 'aged', 'sdk'] as const
+export const sectionNames = [
+  'first',
+  'replay',
+  'storm',
+  'stampede',
+  'flash-sale',
+  'overload',
+  'fairness',
+  'processes',
+  'sdk',
+  'aged',
+] as const
 
 export const sections: Record<(typeof sectionNames)[number], (bench: Bench) => Promise<Section>> = {
   first: firstAttempts,
@@ -37,8 +49,11 @@ export const sections: Record<(typeof sectionNames)[number], (bench: Bench) => P
   storm: repeatsAmong,
   stampede,
   'flash-sale': flashSale,
-  aged,
+  overload,
+  fairness,
+  processes,
   sdk: throughSdk,
+  aged,
 }
 
 async function firstAttempts(bench: Bench): Promise<Section> {

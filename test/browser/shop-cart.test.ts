@@ -1,17 +1,16 @@
 /** The cart of the demo shop beside its payment: what is added meanwhile, what another tab does, what a browser keeps. */
 import type { BrowserContext, Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { noBrowser } from '../support/browser.ts'
 import {
   type Change,
   chooseCard,
+  eachVisit,
   payButton,
   receipt,
   type ShopStage,
-  startShopStage,
   storage,
   toReview,
-  watchBooks,
 } from './shop-stage.ts'
 
 const onceForAMug: Change = { orders: ['paid'], charged: [1250], stock: { mug: -1 } }
@@ -20,15 +19,8 @@ describe.skipIf(noBrowser)('in the shop, the cart', () => {
   let stage: ShopStage
   let context: BrowserContext
   let changes: () => Promise<Change>
-  beforeAll(async () => {
-    stage = await startShopStage()
-  })
-  afterAll(() => stage?.stop())
-  beforeEach(async () => {
-    await stage.scene.books.noFaults()
-    context = await stage.visitor()
-    changes = await watchBooks(stage)
-    return () => context.close()
+  eachVisit((visit) => {
+    ;({ stage, context, changes } = visit)
   })
 
   /** Pays with a card whose bank asks, and leaves the question open. */

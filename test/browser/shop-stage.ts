@@ -1,5 +1,6 @@
 /** The demo shop in a browser, the service behind it charging the simulator, and what both have in their books. */
 import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach } from 'vitest'
 import type { BookedPayment } from '../support/books.ts'
 import { launchBrowser, widths } from '../support/browser.ts'
 import { type Scene, startScene } from '../support/scene.ts'
@@ -43,6 +44,28 @@ export async function startShopStage(settings: Record<string, string> = {}): Pro
       if (faults.length > 0) throw new Error(`the page failed: ${faults.join('\n')}`)
     },
   }
+}
+
+interface Visit {
+  stage: ShopStage
+  context: BrowserContext
+  /** What has changed in the books since the visit began. */
+  changes: () => Promise<Change>
+}
+
+/** Opens the shop for the tests of a block; each has a visitor of its own and a provider without faults. */
+export function eachVisit(begin: (visit: Visit) => void): void {
+  let stage: ShopStage
+  beforeAll(async () => {
+    stage = await startShopStage()
+  })
+  afterAll(() => stage?.stop())
+  beforeEach(async () => {
+    await stage.scene.books.noFaults()
+    const context = await stage.visitor()
+    begin({ stage, context, changes: await watchBooks(stage) })
+    return () => context.close()
+  })
 }
 
 /** A tab on the review page with these products in the cart. */

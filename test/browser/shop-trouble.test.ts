@@ -1,21 +1,20 @@
 /** The demo shop when something goes wrong: on the way, at the bank, in the shop, on another device. */
 import { randomUUID } from 'node:crypto'
 import type { BrowserContext } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { noBrowser } from '../support/browser.ts'
 import { cart } from '../support/client.ts'
 import { until } from '../support/until.ts'
 import {
   type Change,
+  eachVisit,
   keptKey,
   payButton,
   receipt,
   type ShopStage,
   sentCheckouts,
-  startShopStage,
   storage,
   toReview,
-  watchBooks,
 } from './shop-stage.ts'
 
 const onceForAMug: Change = { orders: ['paid'], charged: [1250], stock: { mug: -1 } }
@@ -25,15 +24,8 @@ describe.skipIf(noBrowser)('in the shop, when something goes wrong', () => {
   let stage: ShopStage
   let context: BrowserContext
   let changes: () => Promise<Change>
-  beforeAll(async () => {
-    stage = await startShopStage()
-  })
-  afterAll(() => stage?.stop())
-  beforeEach(async () => {
-    await stage.scene.books.noFaults()
-    context = await stage.visitor()
-    changes = await watchBooks(stage)
-    return () => context.close()
+  eachVisit((visit) => {
+    ;({ stage, context, changes } = visit)
   })
 
   /** Every repeat was the same request. */

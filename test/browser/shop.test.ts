@@ -1,19 +1,18 @@
 /** The demo shop: whatever a customer does with buttons, tabs and cards, a cart is one order and one payment. */
 import type { BrowserContext, Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { noBrowser } from '../support/browser.ts'
 import {
   type Change,
   chooseCard,
+  eachVisit,
   keptKey,
   payButton,
   receipt,
   type ShopStage,
   sentCheckouts,
-  startShopStage,
   storage,
   toReview,
-  watchBooks,
 } from './shop-stage.ts'
 
 const onceForAMug: Change = { orders: ['paid'], charged: [1250], stock: { mug: -1 } }
@@ -22,15 +21,8 @@ describe.skipIf(noBrowser)('in the shop', () => {
   let stage: ShopStage
   let context: BrowserContext
   let changes: () => Promise<Change>
-  beforeAll(async () => {
-    stage = await startShopStage()
-  })
-  afterAll(() => stage?.stop())
-  beforeEach(async () => {
-    await stage.scene.books.noFaults()
-    context = await stage.visitor()
-    changes = await watchBooks(stage)
-    return () => context.close()
+  eachVisit((visit) => {
+    ;({ stage, context, changes } = visit)
   })
 
   /** The bank takes its time with the next charge. */
