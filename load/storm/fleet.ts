@@ -46,15 +46,15 @@ export class Fleet {
     return new Map(this.#members.flatMap(({ name, program }) => (program === undefined ? [] : [[name, program.pid]])))
   }
 
-  /** SIGKILLs one and starts it again; resolves with its name when it is ready. */
-  async crash(index: number): Promise<string> {
+  /** SIGKILLs one, tells its name and starts it again; resolves when it is ready. */
+  async crash(index: number, onKilled: (name: string) => void): Promise<void> {
     const member = this.#members[index % this.#members.length] as Member
     const { program } = member
     member.program = undefined
     await program?.kill()
     this.kills += 1
+    onKilled(member.name)
     await this.#start(member)
-    return member.name
   }
 
   async stop(): Promise<void> {

@@ -28,7 +28,7 @@ export const scenarios: Record<ScenarioName, Scenario> = {
   },
   crash: {
     about: 'API and worker processes are killed over and over',
-    defaults: { duration: 30, processes: 3, workers: 2 },
+    defaults: { duration: 60, processes: 3, workers: 2 },
     needsOwnService: true,
   },
   failover: {

@@ -84,6 +84,6 @@ async function crash({ stage, random, note }: Trouble, over: AbortSignal): Promi
   while (!over.aborted) {
     await delay(300 + random() * 700, undefined, { signal: over }).catch(() => {})
     if (over.aborted) return
-    note(`${await fleet.crash(Math.floor(random() * fleet.size))} killed`)
+    await fleet.crash(Math.floor(random() * fleet.size), (name) => note(`${name} killed`))
   }
 }
