@@ -5,7 +5,7 @@ import { runJobs } from '../../src/workers/run-jobs.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { cart, keys } from '../support/client.ts'
 import { endAllLeases, strandAndKill, takeOver } from '../support/deaths.ts'
-import { type Audience, type Effects, effectsOf, startAudience } from '../support/effects.ts'
+import { type Audience, effectsOf, paidFor, startAudience } from '../support/effects.ts'
 import { unhurried } from '../support/money-back.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 import { startServiceProcess } from '../support/service-process.ts'
@@ -14,19 +14,7 @@ import { expectKilledAtEachStep } from './steps.ts'
 // Each starts two processes.
 vi.setConfig({ testTimeout: 240_000 })
 
-const paid: Effects = {
-  status: 'paid',
-  story: ['pending to paid'],
-  payments: ['1250 succeeded'],
-  refunds: [],
-  disputes: [],
-  ledger: ['1250 capture'],
-  stock: ['1 reserve'],
-  refundRows: [],
-  disputeRows: [],
-  mailed: ['paid'],
-  told: ['order.paid'],
-}
+const paid = paidFor(1)
 
 let scene: Scene
 let audience: Audience

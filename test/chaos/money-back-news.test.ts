@@ -7,7 +7,7 @@ import { runJobs } from '../../src/workers/run-jobs.ts'
 import { orderOf } from '../support/aging.ts'
 import { audit } from '../support/audit.ts'
 import { endAllLeases } from '../support/deaths.ts'
-import { type Effects, effectsOf } from '../support/effects.ts'
+import { type Effects, effectsOf, paidFor } from '../support/effects.ts'
 import { type Placed, paidAfterCancel, place, refund, unhurried } from '../support/money-back.ts'
 import { deliverAgain, notificationsOf, providerCall } from '../support/notifications.ts'
 import type { Scene } from '../support/scene.ts'
@@ -15,19 +15,7 @@ import { until } from '../support/until.ts'
 import { everyDeath, type NewsCase, NewsScene, newsOf, tellSoFar } from './news.ts'
 import { expectKilledAtEachStep } from './steps.ts'
 
-const paid: Effects = {
-  status: 'paid',
-  story: ['pending to paid'],
-  payments: ['2500 succeeded'],
-  refunds: [],
-  disputes: [],
-  ledger: ['2500 capture'],
-  stock: ['2 reserve'],
-  refundRows: [],
-  disputeRows: [],
-  mailed: ['paid'],
-  told: ['order.paid'],
-}
+const paid = paidFor(2)
 const disputed: Effects = {
   ...paid,
   disputes: ['2500 needs_response'],

@@ -8,7 +8,7 @@ import { runJobs } from '../../src/workers/run-jobs.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { keys, type Reply } from '../support/client.ts'
 import { type Doomed, endAllLeases, strandAndKill, takeOver } from '../support/deaths.ts'
-import { type Audience, type Effects, effectsOf, startAudience } from '../support/effects.ts'
+import { type Audience, type Effects, effectsOf, paidFor, startAudience } from '../support/effects.ts'
 import { makeRefundsDue, type Placed, place, unhurried } from '../support/money-back.ts'
 import { deliver, deliverAgain, notificationsOf } from '../support/notifications.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
@@ -34,19 +34,7 @@ interface Case {
   needsNews?: true
 }
 
-const paid: Effects = {
-  status: 'paid',
-  story: ['pending to paid'],
-  payments: ['2500 succeeded'],
-  refunds: [],
-  disputes: [],
-  ledger: ['2500 capture'],
-  stock: ['2 reserve'],
-  refundRows: [],
-  disputeRows: [],
-  mailed: ['paid'],
-  told: ['order.paid'],
-}
+const paid = paidFor(2)
 const refunded: Partial<Effects> = {
   refunds: ['800 succeeded'],
   refundRows: ['800 succeeded'],

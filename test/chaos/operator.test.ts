@@ -8,7 +8,7 @@ import { endSending } from '../support/aging.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { type Client, keys, type Reply } from '../support/client.ts'
 import { endAllLeases, strandAndKill, takeOver } from '../support/deaths.ts'
-import { type Audience, type Effects, effectsOf, startAudience } from '../support/effects.ts'
+import { type Audience, type Effects, effectsOf, paidFor, startAudience } from '../support/effects.ts'
 import { unhurried } from '../support/money-back.ts'
 import {
   deliver,
@@ -33,18 +33,16 @@ interface Case {
   effects: Partial<Effects>
 }
 
-const paid: Effects = {
-  status: 'paid',
-  story: ['needs_reconcile to paid', 'pending to needs_reconcile'],
-  payments: ['1250 succeeded'],
-  refunds: [],
-  disputes: [],
-  ledger: ['1250 capture'],
-  stock: ['1 reserve'],
-  refundRows: [],
-  disputeRows: [],
-  mailed: ['paid'],
-  told: ['order.paid'],
+const paid = paidFor(1, ['needs_reconcile to paid', 'pending to needs_reconcile'])
+const givenBack: Partial<Effects> = {
+  status: 'canceled',
+  story: ['needs_reconcile to canceled', 'pending to needs_reconcile'],
+  payments: ['777 succeeded'],
+  refunds: ['777 succeeded'],
+  ledger: ['777 late_capture', '777 late_refund', '777 mismatch', '777 mismatch_resolved'],
+  stock: ['1 release', '1 reserve'],
+  mailed: ['canceled'],
+  told: ['order.canceled'],
 }
 
 const decide =
@@ -97,16 +95,7 @@ const cases: Record<string, Case> = {
     order: () => mismatched(scene, 777),
     press: decide('refund_suspense'),
     again: [200, 409],
-    effects: {
-      status: 'canceled',
-      story: ['needs_reconcile to canceled', 'pending to needs_reconcile'],
-      payments: ['777 succeeded'],
-      refunds: ['777 succeeded'],
-      ledger: ['777 late_capture', '777 late_refund', '777 mismatch', '777 mismatch_resolved'],
-      stock: ['1 release', '1 reserve'],
-      mailed: ['canceled'],
-      told: ['order.canceled'],
-    },
+    effects: givenBack,
   },
   'money that does not match an order that has ended is given back': {
     points: ['decision.asked', 'decision.giving_back', 'operator.acted'],
@@ -121,16 +110,7 @@ const cases: Record<string, Case> = {
     },
     press: decide('refund_suspense'),
     again: [200, 409],
-    effects: {
-      status: 'canceled',
-      story: ['needs_reconcile to canceled', 'pending to needs_reconcile'],
-      payments: ['777 succeeded'],
-      refunds: ['777 succeeded'],
-      ledger: ['777 late_capture', '777 late_refund', '777 mismatch', '777 mismatch_resolved'],
-      stock: ['1 release', '1 reserve'],
-      mailed: ['canceled'],
-      told: ['order.canceled'],
-    },
+    effects: givenBack,
   },
   'a notification is applied by hand': {
     points: ['settle.decided_paid', 'events.replayed', 'operator.acted'],

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runJobs } from '../../src/workers/run-jobs.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { endAllLeases } from '../support/deaths.ts'
-import { type Effects, effectsOf } from '../support/effects.ts'
+import { type Effects, effectsOf, paidFor } from '../support/effects.ts'
 import { type Placed, paidAfterCancel, unhurried } from '../support/money-back.ts'
 import { notification, providerObject } from '../support/notifications.ts'
 import type { Scene } from '../support/scene.ts'
@@ -14,19 +14,7 @@ import { chargedInDoubt, waitsForCustomer } from '../support/stuck.ts'
 import { everyDeath, type NewsCase, NewsScene } from './news.ts'
 import { expectKilledAtEachStep } from './steps.ts'
 
-const paid: Effects = {
-  status: 'paid',
-  story: ['pending to requires_action', 'requires_action to paid'],
-  payments: ['1250 succeeded'],
-  refunds: [],
-  disputes: [],
-  ledger: ['1250 capture'],
-  stock: ['1 reserve'],
-  refundRows: [],
-  disputeRows: [],
-  mailed: ['paid'],
-  told: ['order.paid'],
-}
+const paid = paidFor(1, ['pending to requires_action', 'requires_action to paid'])
 const unpaid: Effects = { ...paid, status: 'payment_failed', ledger: [], stock: ['1 release', '1 reserve'] }
 
 const asked =

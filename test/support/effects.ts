@@ -33,6 +33,24 @@ export interface Effects {
   told: string[]
 }
 
+/** Of one paid order for so many mugs, unless it came about otherwise. */
+export function paidFor(mugs: number, story = ['pending to paid']): Effects {
+  const amount = mugs * 1250
+  return {
+    status: 'paid',
+    story,
+    payments: [`${amount} succeeded`],
+    refunds: [],
+    disputes: [],
+    ledger: [`${amount} capture`],
+    stock: [`${mugs} reserve`],
+    refundRows: [],
+    disputeRows: [],
+    mailed: ['paid'],
+    told: ['order.paid'],
+  }
+}
+
 export async function startAudience(): Promise<Audience> {
   const [mail, merchant] = [await startMailServer(), await startReceiver()]
   return {
