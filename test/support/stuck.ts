@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { recoverOrders } from '../../src/workers/recover-orders.ts'
 import { makeDue, orderOf } from './aging.ts'
 import { cart } from './client.ts'
+import { putOffAsking } from './deaths.ts'
 import { payAtProvider } from './notifications.ts'
 import { newKey, type Scene } from './scene.ts'
 
@@ -48,6 +49,8 @@ export async function mismatched(
 ): Promise<Stuck & { intent: string }> {
   const stuck = await neverArrived(scene, overrides)
   const intent = await payAtProvider(scene, stuck, amount)
+  // Others that have come due meanwhile stay as they are.
+  await putOffAsking(scene)
   await makeDue(scene.db, stuck.key)
   await recoverOrders(scene.service.deps)
   expect(await orderOf(scene.db, stuck.key)).toMatchObject({
