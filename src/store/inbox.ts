@@ -197,7 +197,7 @@ export async function deleteEvents(
         where
           .selectFrom('provider_events')
           .select(['provider', 'event_id'])
-          .where('received_at', '<', sql<Date>`clock_timestamp() - ${olderThanDays}::float8 * interval '1 day'`)
+          .where('received_at', '<', sql<Date>`now() - ${olderThanDays}::float8 * interval '1 day'`)
           .orderBy('received_at')
           .limit(atMost)
           .forUpdate()
