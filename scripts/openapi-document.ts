@@ -37,7 +37,8 @@ export async function openapiFiles(): Promise<{ 'openapi.yaml': string; 'openapi
         if (schema?.hide) return { schema, url }
         const { problems: own, requestHeaders, requestExamples, ...rest } = schema ?? {}
         if (rest.operationId === undefined) throw new Error(`${route.method} ${url} says nothing of itself`)
-        const { roles = [] } = (route.preParsing ?? {}) as { roles?: readonly string[] }
+        const hooks = [route.preParsing ?? []].flat() as { roles?: readonly string[] }[]
+        const roles = hooks.flatMap((hook) => hook.roles ?? [])
         const facts: RouteFacts = {
           method: String(route.method),
           url,

@@ -184,7 +184,7 @@ async function stripeProvider(
 
 async function listen(deps: Deps, lifecycle: { draining: boolean }, stops: (() => Promise<void>)[]): Promise<string> {
   const app = buildApp(deps, lifecycle)
-  const url = await app.listen({ port: deps.config.port, host: deps.config.host })
+  const url = await app.listen({ port: deps.config.port, host: deps.config.host, backlog: connectionsWaiting })
   stops.push(async () => {
     await app.close()
     // Clients may have gone while their attempts were under way.
@@ -233,6 +233,10 @@ function startWorkers(deps: Deps): () => Promise<void> {
     await Promise.all(loops.map((loop) => loop.stop()))
   }
 }
+
+/** Connections of a crowd that the kernel holds until they are taken, as far as it allows (`net.core.somaxconn`): one that finds
+ * no place is tried again by its client after 1 s, then after 3 s. Node's own limit is 511. */
+const connectionsWaiting = 4096
 
 async function embedded(config: Config, log: Logger, stops: (() => Promise<void>)[]): Promise<string> {
   const server = await startEmbeddedPostgres({ dataDir: config.dataDir, log })

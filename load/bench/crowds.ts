@@ -1,4 +1,5 @@
 /** What more load than one process carries does: to the service, to its readers and to the other shops. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { administer } from '../support/postgres.ts'
 import { cpuSeconds } from '../support/proc.ts'
 import { type Contestant, skus } from './contestants.ts'
@@ -15,6 +16,9 @@ const surplus = 2
 const warmUpSeconds = 10
 /** Of those who only look, requests a second. */
 const lookRate = 50
+/** A crowd's first requests all come in one moment, and its last answers late: what is beside it begins later and ends
+ * earlier, s. */
+const settlingSeconds = 2
 
 /** Offered twice of what it carries: what is still sold, how fast the rest is refused, and whether readers notice. */
 export async function overload(bench: Bench): Promise<Section> {
@@ -25,9 +29,9 @@ export async function overload(bench: Bench): Promise<Section> {
   bench.say(`offering ${load.rate}/s`)
   const looks = { connections: 2, seconds, rate: lookRate }
   const [beyond, health, reads] = await Promise.all([
-    measured(bench, [service], `offered ${surplus} times that`, () => drive(service.url, { skus }, load)),
-    driveInThread(service.url, { skus, read: '/readyz' }, looks),
-    driveInThread(service.url, { skus, read: '/v1/products/bench_1' }, looks),
+    measured(bench, [service], `offered ${surplus} times that`, () => crowd(service.url, around(load))),
+    beside(() => driveInThread(service.url, { skus, read: '/readyz' }, looks)),
+    beside(() => driveInThread(service.url, { skus, read: '/v1/products/bench_1' }, looks)),
   ])
   return {
     title: 'Overload: twice the load that it carries, from one shop',
@@ -55,17 +59,17 @@ export async function fairness(bench: Bench): Promise<Section> {
   const few = { connections: 4, seconds }
   const plateau = await atCapacity(bench, service, connections)
   const alone = await measured(bench, [service], 'small shop alone', () => driveInThread(service.url, small, few))
-  const crowd = { connections: crowdConnections, seconds, rate: Math.round(plateau.firsts * surplus) }
-  const [beside, crowded] = await Promise.all([
-    driveInThread(service.url, small, few),
-    measured(bench, [service], 'the crowd', () => drive(service.url, { skus }, crowd)),
+  const load = { connections: crowdConnections, seconds, rate: Math.round(plateau.firsts * surplus) }
+  const [served, crowded] = await Promise.all([
+    beside(() => driveInThread(service.url, small, few)),
+    measured(bench, [service], 'the crowd', () => crowd(service.url, around(load))),
   ])
   return {
     title: `Fairness: four customers of a small shop beside a crowd of ${crowdConnections} in another`,
-    results: [alone, crowded, { ...lookers, ...beside, name: 'small shop beside it' }],
+    results: [alone, crowded, { ...lookers, ...served, name: 'small shop beside it' }],
     checks: [
-      atMost("the small shop's p99, of the crowd's p50", 1, ratio(beside.p99Ms, crowded.p50Ms)),
-      atMost('refusals and failures in the small shop', 0, beside.refused + beside.failures),
+      atMost("the small shop's p99, of the crowd's p50", 1, ratio(served.p99Ms, crowded.p50Ms)),
+      atMost('refusals and failures in the small shop', 0, served.refused + served.failures),
     ],
     remarks: [],
   }
@@ -87,6 +91,28 @@ export async function processes(bench: Bench): Promise<Section> {
   return { title: 'Processes: the same load on more of them', results, checks: [], remarks: [] }
 }
 
+/** A generator sends what it may send in a second at the second's beginning: many of them that begin one after the other
+ * come evenly. */
+async function crowd(url: string, { connections, seconds, rate = 0 }: Load): Promise<Run> {
+  const each = { connections: Math.round(connections / generators), seconds, rate: Math.round(rate / generators) }
+  const runs = Array.from({ length: generators }, async (_, at) => {
+    await delay((at * 1000) / generators)
+    return drive(url, { skus }, each)
+  })
+  return together(await Promise.all(runs))
+}
+
+const generators = 32
+
+function around(load: Load): Load {
+  return { ...load, seconds: load.seconds + 2 * settlingSeconds }
+}
+
+async function beside(run: () => Promise<Run>): Promise<Run> {
+  await delay(settlingSeconds * 1000)
+  return run()
+}
+
 /** What is not known of those beside the load that is measured. */
 const lookers = { programCpu: null, postgresCpu: null }
 
@@ -98,7 +124,7 @@ async function atCapacity(bench: Bench, service: Contestant, connections: number
 }
 
 async function measured(
-  { postgres, seconds }: Bench,
+  { postgres }: Bench,
   fleet: readonly Contestant[],
   name: string,
   run: () => Promise<Run>,
@@ -108,7 +134,9 @@ async function measured(
   const spent = async () =>
     [await sumOf(fleet.map(({ program }) => program.pid)), await cpuSeconds(postmaster)] as const
   const before = await spent()
+  const startedMs = performance.now()
   const result = await run()
+  const seconds = (performance.now() - startedMs) / 1000
   const after = await spent()
   const thousands = (result.firsts * seconds) / 1000
   const per = (from: number | null, to: number | null) =>

@@ -1,8 +1,10 @@
 /** Requests that make an attempt, and its answer. */
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, preParsingHookHandler } from 'fastify'
+import type { Deps } from '../deps.ts'
 import { parseIdempotencyKey } from '../domain/idempotency-key.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Answer } from '../flows/saga/answers.ts'
+import { attemptId } from '../flows/saga/replay-cache.ts'
 import { callerOf } from './auth.ts'
 
 /** The request's idempotency key. Throws the `Problem` where there is none or it is malformed. */
@@ -15,6 +17,25 @@ function keyOf(request: FastifyRequest): string {
     })
   }
   throw new Problem('idempotency_key_invalid', { detail: parsed.reason })
+}
+
+/**
+ * Refuses attempts for which there is no room, before their body is read: under a storm most of the work would go into what
+ * is refused anyway. What repeats an attempt that is at hand needs no room. After `admit`.
+ */
+export function needsRoom({ admission, replays, twins }: Pick<Deps, 'admission' | 'replays' | 'twins'>) {
+  const hook: preParsingHookHandler = (request, _reply, _payload, done) => {
+    const { tenantId } = callerOf(request)
+    try {
+      admission.refuseSurplus(tenantId)
+      done()
+    } catch (refusal) {
+      const parsed = parseIdempotencyKey(request.raw.rawHeaders)
+      const id = parsed.kind === 'key' ? attemptId({ tenantId, key: parsed.key }) : null
+      done(id !== null && (replays.has(id) || twins.has(id)) ? undefined : (refusal as Error))
+    }
+  }
+  return hook
 }
 
 /** What asks for an attempt: whose it is, its key, and the request as it is digested, for which `path` is the one that

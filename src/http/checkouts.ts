@@ -10,7 +10,7 @@ import { checkout } from '../flows/saga/checkout.ts'
 import type { CheckoutBody } from '../flows/saga/checkout-request.ts'
 import { lookUpAttempt } from '../flows/saga/look-up.ts'
 import type { App } from './app-type.ts'
-import { attemptOf, retryAfter, sendAnswer } from './attempt.ts'
+import { attemptOf, needsRoom, retryAfter, sendAnswer } from './attempt.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import * as contract from './contract/checkouts.ts'
 import {
@@ -63,7 +63,7 @@ export function checkoutRoutes(app: App, deps: Deps, ring: KeyRing): void {
   app.post(
     '/v1/checkouts',
     {
-      preParsing: storefront,
+      preParsing: [storefront, needsRoom(deps)],
       preValidation: noQueryOnPost,
       schema: { ...contract.createCheckout, body: CheckoutRequestBody },
       config: { tellsNewKeySafe: 'by_header' },

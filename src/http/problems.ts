@@ -33,7 +33,8 @@ export function isEncoded({ headers }: FastifyRequest): boolean {
 /** Puts an error into words and into the log. */
 export function problemFor(error: FastifyError | Error, request: FastifyRequest): Problem {
   const problem = error instanceof Problem ? error : problemOf(error)
-  if (problem.status >= 500) {
+  // The surplus is counted; a line for each would be one more burden.
+  if (problem.status >= 500 && problem.code !== 'overloaded') {
     const level = problem.status === 503 ? 'warn' : 'error'
     request.log[level](
       { err: error instanceof Problem ? (error.cause ?? undefined) : error, code: problem.code },

@@ -9,7 +9,7 @@ import { finalizeRun } from '../flows/holds/run-end.ts'
 import { recordUsage, type UsageAnswer } from '../flows/holds/usage.ts'
 import { type Run, readRun } from '../store/runs.ts'
 import type { App } from './app-type.ts'
-import { attemptOf, retryAfter, sendAnswer } from './attempt.ts'
+import { attemptOf, needsRoom, retryAfter, sendAnswer } from './attempt.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import * as contract from './contract/runs.ts'
 import {
@@ -43,7 +43,7 @@ export function runRoutes(app: App, deps: Deps, ring: KeyRing): void {
   app.post(
     '/v1/runs',
     {
-      preParsing: backend,
+      preParsing: [backend, needsRoom(deps)],
       preValidation: noQueryOnPost,
       schema: { ...contract.startRun, body: RunRequestBody },
       config: { tellsNewKeySafe: 'by_header' },

@@ -1,6 +1,6 @@
 /** How many attempts may be under way at once, in all and for one caller: the surplus is told at once, before it costs. */
 import { clientNetwork } from '../../domain/client-network.ts'
-import { refuseOverload } from './refusals.ts'
+import { overloaded } from './refusals.ts'
 
 interface AdmissionLimits {
   all: number
@@ -9,6 +9,11 @@ interface AdmissionLimits {
   /** Of the client; 0: as many as come. */
   perAddress: number
 }
+
+// Made once: under a storm, tracing each to its line of code would cost as much as all else about it.
+const tooMany = overloaded('Too many checkouts are under way.')
+const tooManyOfTenant = overloaded('Too many checkouts of this shop are under way.')
+const tooManyOfAddress = overloaded('Too many checkouts are under way from this address.')
 
 export class Admission {
   readonly #limits: AdmissionLimits
@@ -20,17 +25,21 @@ export class Admission {
     this.#limits = limits
   }
 
+  /** Throws `overloaded` where there is no room for one more attempt of the tenant. */
+  refuseSurplus(tenantId: string): void {
+    const { all, perTenant } = this.#limits
+    if (this.#all >= all) throw tooMany
+    if (this.#byTenant.of(tenantId) >= perTenant) throw tooManyOfTenant
+  }
+
   /** Runs an attempt, or throws `overloaded`. `address` is that of a storefront's customer; null where a tenant's own
    * machines call, which come from few addresses. */
   async admit<Result>(tenantId: string, address: string | null, run: () => Promise<Result>): Promise<Result> {
-    const { all, perTenant, perAddress } = this.#limits
-    if (this.#all >= all) refuseOverload('Too many checkouts are under way.')
-    if (this.#byTenant.of(tenantId) >= perTenant) refuseOverload('Too many checkouts of this shop are under way.')
+    const { perAddress } = this.#limits
+    this.refuseSurplus(tenantId)
     // Parsed only where it counts.
     const limited = perAddress > 0 && address !== null ? clientNetwork(address) : null
-    if (limited !== null && this.#byAddress.of(limited) >= perAddress) {
-      refuseOverload('Too many checkouts are under way from this address.')
-    }
+    if (limited !== null && this.#byAddress.of(limited) >= perAddress) throw tooManyOfAddress
     this.#all += 1
     this.#byTenant.add(tenantId, 1)
     if (limited !== null) this.#byAddress.add(limited, 1)

@@ -46,9 +46,9 @@ export function refuseOffStep(code: string, amount: number, done: 'sold' | 'capt
   })
 }
 
-/** Nothing is stored by this request, but an earlier one may have used the key. */
-export function refuseOverload(reason: string): never {
-  throw new Problem('overloaded', {
+/** Nothing is stored by the request, but an earlier one may have used the key. */
+export function overloaded(reason: string): Problem {
+  return new Problem('overloaded', {
     detail: `${reason} Repeat the request with the same key.`,
     members: { new_key_safe: false },
     retryAfterSeconds: 2,

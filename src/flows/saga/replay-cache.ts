@@ -34,6 +34,11 @@ export class ReplayCache {
     this.#kept = new LRUCache({ maxSize: bytesMax })
   }
 
+  /** Whether an answer is here, whatever the request. */
+  has(key: string): boolean {
+    return this.#kept.has(key)
+  }
+
   /** The answer to the same request, marked as replayed. `key` names tenant and key. */
   get(key: string, { digest, secretId }: RequestDigest): Answer | undefined {
     const kept = this.#kept.get(key)

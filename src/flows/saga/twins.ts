@@ -7,7 +7,9 @@ import { Problem } from '../../domain/problem.ts'
 import type { Answer } from './answers.ts'
 
 export class Twins {
-  readonly #running = new Map<string, Promise<Answer>>()
+  /** By key and digest. */
+  readonly #running = new Map<string, Map<string, Promise<Answer>>>()
+  #size = 0
   readonly #onWait: () => void
 
   /** `onWait` is told of each that waits for its twin. */
@@ -17,23 +19,19 @@ export class Twins {
 
   /** Attempts under way, for draining. */
   get size(): number {
-    return this.#running.size
+    return this.#size
+  }
+
+  /** Whether an attempt with the key is under way, whatever the request. */
+  has(key: string): boolean {
+    return this.#running.has(key)
   }
 
   /** Runs the attempt, or waits at most `waitMs` for the twin that runs it. Throws a `Problem` as the twin did, or where
    * the wait was too short. Another request with the key is no twin: whose key it is, only the row knows. */
   async join(key: string, digest: RequestDigest, waitMs: number, run: () => Promise<Answer>): Promise<Answer> {
-    const id = `${key} ${digest.digest}`
-    const twin = this.#running.get(id)
-    if (twin === undefined) {
-      const answer = run()
-      this.#running.set(id, answer)
-      try {
-        return await answer
-      } finally {
-        this.#running.delete(id)
-      }
-    }
+    const twin = this.#running.get(key)?.get(digest.digest)
+    if (twin === undefined) return this.#run(key, digest.digest, run)
     this.#onWait()
     return replayOf(await withTimeout(twin.catch(rethrowReplayed), waitMs))
   }
@@ -41,7 +39,21 @@ export class Twins {
   /** Resolves when no attempt is under way any more. */
   async drained(): Promise<void> {
     while (this.#running.size > 0) {
-      await Promise.allSettled([...this.#running.values()])
+      await Promise.allSettled([...this.#running.values()].flatMap((requests) => [...requests.values()]))
+    }
+  }
+
+  async #run(key: string, digest: string, run: () => Promise<Answer>): Promise<Answer> {
+    const answer = run()
+    const requests = this.#running.get(key) ?? new Map<string, Promise<Answer>>()
+    this.#running.set(key, requests.set(digest, answer))
+    this.#size += 1
+    try {
+      return await answer
+    } finally {
+      this.#size -= 1
+      requests.delete(digest)
+      if (requests.size === 0) this.#running.delete(key)
     }
   }
 }
