@@ -98,6 +98,26 @@ describe('more attempts than', () => {
   })
 })
 
+it('what repeats an attempt at hand needs no room; a surplus is refused before its body is read', async () => {
+  provider.resume()
+  const settled = under(shop, newAddress())
+  expect((await settled.reply).status).toBe(201)
+  provider.silence()
+  const mine = await fill(shop, 5)
+  const [first] = mine
+  if (first === undefined) throw new Error('nothing was started')
+  expect((await shop.checkout(settled.key, cart())).headers.get('idempotent-replayed')).toBe('true')
+  const twin = shop.checkout(first.key, cart())
+  const other = await shop.checkout(settled.key, cart({ items: [{ sku: 'mug', quantity: 2 }] }))
+  expect([other.status, other.json.code]).toEqual([503, 'overloaded'])
+  const unread = await shop.post('/v1/checkouts', '{"no JSON', { 'idempotency-key': newKey() })
+  expect([unread.status, unread.json.code]).toEqual([503, 'overloaded'])
+  provider.resume()
+  const [answer, ...replies] = await Promise.all([first.reply, twin, ...mine.map(({ reply }) => reply)])
+  expect(replies[0]?.text).toBe(answer.text)
+  expect(replies.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201, 201])
+})
+
 it('a double click takes no place of its own', async () => {
   const address = newAddress()
   const first = under(shop, address)
