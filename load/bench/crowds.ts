@@ -1,9 +1,8 @@
 /** What more load than one process carries does: to the service, to its readers and to the other shops. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { administer } from '../support/postgres.ts'
-import { cpuSeconds } from '../support/proc.ts'
 import { type Contestant, skus } from './contestants.ts'
 import { drive, type Load, type Run } from './drive.ts'
+import { type Cost, measured, warmUpSeconds } from './measured.ts'
 import type { Result } from './race.ts'
 import type { Bench, Section } from './sections.ts'
 import { atLeast, atMost, ratio } from './targets.ts'
@@ -13,7 +12,6 @@ import { driveInThread } from './thread.ts'
 const crowdConnections = 1024
 /** Times what the service carries. */
 const surplus = 2
-const warmUpSeconds = 10
 /** Of those who only look, requests a second. */
 const lookRate = 50
 /** A crowd's first requests all come in one moment, and its last answers late: what is beside it begins later and ends
@@ -29,7 +27,10 @@ export async function overload(bench: Bench): Promise<Section> {
   bench.say(`offering ${load.rate}/s`)
   const looks = { connections: 2, seconds, rate: lookRate }
   const [beyond, health, reads] = await Promise.all([
-    measured(bench, [service], `offered ${surplus} times that`, () => crowd(service.url, around(load))),
+    named(
+      `offered ${surplus} times that`,
+      measured(bench.postgres, [service], () => crowd(service.url, around(load))),
+    ),
     beside(() => driveInThread(service.url, { skus, read: '/readyz' }, looks)),
     beside(() => driveInThread(service.url, { skus, read: '/v1/products/bench_1' }, looks)),
   ])
@@ -58,11 +59,17 @@ export async function fairness(bench: Bench): Promise<Section> {
   const small = { skus, storefrontKey: 'pk_test_other' }
   const few = { connections: 4, seconds }
   const plateau = await atCapacity(bench, service, connections)
-  const alone = await measured(bench, [service], 'small shop alone', () => driveInThread(service.url, small, few))
+  const alone = await named(
+    'small shop alone',
+    measured(bench.postgres, [service], () => driveInThread(service.url, small, few)),
+  )
   const load = { connections: crowdConnections, seconds, rate: Math.round(plateau.firsts * surplus) }
   const [served, crowded] = await Promise.all([
     beside(() => driveInThread(service.url, small, few)),
-    measured(bench, [service], 'the crowd', () => crowd(service.url, around(load))),
+    named(
+      'the crowd',
+      measured(bench.postgres, [service], () => crowd(service.url, around(load))),
+    ),
   ])
   return {
     title: `Fairness: four customers of a small shop beside a crowd of ${crowdConnections} in another`,
@@ -86,14 +93,14 @@ export async function processes(bench: Bench): Promise<Section> {
     await Promise.all(fleet.map(({ url }) => drive(url, { skus }, { ...each, seconds: warmUpSeconds })))
     bench.say(`${count} processes`)
     const run = () => Promise.all(fleet.map(({ url }) => drive(url, { skus }, each))).then(together)
-    results.push(await measured(bench, fleet, `${count} ${count === 1 ? 'process' : 'processes'}`, run))
+    results.push(await named(`${count} ${count === 1 ? 'process' : 'processes'}`, measured(bench.postgres, fleet, run)))
   }
   return { title: 'Processes: the same load on more of them', results, checks: [], remarks: [] }
 }
 
 /** A generator sends what it may send in a second at the second's beginning: many of them that begin one after the other
  * come evenly. */
-async function crowd(url: string, { connections, seconds, rate = 0 }: Load): Promise<Run> {
+async function crowd(url: string, { connections, seconds, rate }: Required<Load>): Promise<Run> {
   const each = { connections: Math.round(connections / generators), seconds, rate: Math.round(rate / generators) }
   const runs = Array.from({ length: generators }, async (_, at) => {
     await delay((at * 1000) / generators)
@@ -104,7 +111,7 @@ async function crowd(url: string, { connections, seconds, rate = 0 }: Load): Pro
 
 const generators = 32
 
-function around(load: Load): Load {
+function around(load: Required<Load>): Required<Load> {
   return { ...load, seconds: load.seconds + 2 * settlingSeconds }
 }
 
@@ -114,39 +121,20 @@ async function beside(run: () => Promise<Run>): Promise<Run> {
 }
 
 /** What is not known of those beside the load that is measured. */
-const lookers = { programCpu: null, postgresCpu: null }
+const lookers: Cost = { programCpu: null, postgresCpu: null }
+
+async function named(name: string, run: Promise<Run & Cost>): Promise<Result> {
+  return { ...(await run), name }
+}
 
 async function atCapacity(bench: Bench, service: Contestant, connections: number): Promise<Result> {
   bench.say('at capacity')
   await drive(service.url, { skus }, { connections, seconds: warmUpSeconds })
   const load: Load = { connections, seconds: bench.seconds }
-  return measured(bench, [service], 'at capacity', () => drive(service.url, { skus }, load))
-}
-
-async function measured(
-  { postgres }: Bench,
-  fleet: readonly Contestant[],
-  name: string,
-  run: () => Promise<Run>,
-): Promise<Result> {
-  await administer(postgres.url, 'CHECKPOINT')
-  const postmaster = await postgres.pid()
-  const spent = async () =>
-    [await sumOf(fleet.map(({ program }) => program.pid)), await cpuSeconds(postmaster)] as const
-  const before = await spent()
-  const startedMs = performance.now()
-  const result = await run()
-  const seconds = (performance.now() - startedMs) / 1000
-  const after = await spent()
-  const thousands = (result.firsts * seconds) / 1000
-  const per = (from: number | null, to: number | null) =>
-    from === null || to === null ? null : (to - from) / thousands
-  return { ...result, name, programCpu: per(before[0], after[0]), postgresCpu: per(before[1], after[1]) }
-}
-
-async function sumOf(pids: readonly number[]): Promise<number | null> {
-  const all = await Promise.all(pids.map(cpuSeconds))
-  return all.reduce<number | null>((sum, each) => (sum === null || each === null ? null : sum + each), 0)
+  return named(
+    'at capacity',
+    measured(bench.postgres, [service], () => drive(service.url, { skus }, load)),
+  )
 }
 
 /** Of loads that ran at once: rates add up, and the slowest tells the percentiles. */
@@ -154,6 +142,7 @@ function together(runs: readonly Run[]): Run {
   const sum = (of: (run: Run) => number) => runs.reduce((total, run) => total + of(run), 0)
   const most = (of: (run: Run) => number) => Math.max(...runs.map(of))
   return {
+    seconds: most((run) => run.seconds),
     requests: sum((run) => run.requests),
     firsts: sum((run) => run.firsts),
     p50Ms: most((run) => run.p50Ms),

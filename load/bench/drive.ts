@@ -19,6 +19,8 @@ export interface Shape {
 }
 
 export interface Run {
+  /** As it turned out. */
+  seconds: number
   /** Per second. */
   requests: number
   firsts: number
@@ -82,6 +84,7 @@ export async function drive(url: string, shape: Shape, { connections, seconds, r
   })
   const told = counts.first > 0 ? histograms.first : histograms.other
   return {
+    seconds: result.duration,
     requests: (counts.first + counts.other + counts.refused) / result.duration,
     firsts: counts.first / result.duration,
     p50Ms: told.percentile(50) / 1000,

@@ -1,10 +1,9 @@
 /** Runs that are compared take turns, A B A B, so that what drifts (heat, neighbours, growing tables) drifts for all. */
 
 import type { LoadPostgres } from '../support/postgres.ts'
-import { administer } from '../support/postgres.ts'
-import { cpuSeconds } from '../support/proc.ts'
 import type { Contestant } from './contestants.ts'
 import { drive, type Run, type Shape } from './drive.ts'
+import { type Cost, measured, warmUpSeconds } from './measured.ts'
 
 export interface Entry {
   name: string
@@ -14,11 +13,8 @@ export interface Entry {
 }
 
 /** Medians over the rounds. */
-export interface Result extends Run {
+export interface Result extends Run, Cost {
   name: string
-  /** CPU seconds per 1000 first attempts, or requests where there are none; null where /proc is missing. */
-  programCpu: number | null
-  postgresCpu: number | null
 }
 
 interface RaceOptions {
@@ -29,9 +25,6 @@ interface RaceOptions {
   say(what: string): void
 }
 
-/** Until the compiler has optimised what is hot; until then a process takes a fifth more for the same. */
-const warmUpSeconds = 10
-
 export async function race(entries: readonly Entry[], options: RaceOptions): Promise<Result[]> {
   const { rounds, seconds, postgres, say } = options
   for (const { name, contestant, shape, connections } of entries) {
@@ -41,21 +34,14 @@ export async function race(entries: readonly Entry[], options: RaceOptions): Pro
   const runs = new Map<string, Omit<Result, 'name'>[]>(entries.map(({ name }) => [name, []]))
   for (let round = 1; round <= rounds; round++) {
     for (const { name, contestant, shape, connections } of entries) {
-      // Nobody pays for the writes of the one before.
-      await administer(postgres.url, 'CHECKPOINT')
-      const postmaster = await postgres.pid()
-      const before = [await cpuSeconds(contestant.program.pid), await cpuSeconds(postmaster)] as const
-      const run = await drive(contestant.url, shape, { connections, seconds })
-      const after = [await cpuSeconds(contestant.program.pid), await cpuSeconds(postmaster)] as const
-      const thousands = ((run.firsts > 0 ? run.firsts : run.requests) * seconds) / 1000
-      const per = (from: number | null, to: number | null) =>
-        from === null || to === null || thousands === 0 ? null : (to - from) / thousands
-      runs.get(name)?.push({ ...run, programCpu: per(before[0], after[0]), postgresCpu: per(before[1], after[1]) })
+      const run = await measured(postgres, [contestant], () => drive(contestant.url, shape, { connections, seconds }))
+      runs.get(name)?.push(run)
       say(`${name}: round ${round} of ${rounds}: ${Math.round(run.firsts > 0 ? run.firsts : run.requests)}/s`)
     }
   }
   return [...runs].map(([name, all]) => ({
     name,
+    seconds,
     requests: median(all.map((run) => run.requests)),
     firsts: median(all.map((run) => run.firsts)),
     p50Ms: median(all.map((run) => run.p50Ms)),

@@ -26,14 +26,11 @@ function keyOf(request: FastifyRequest): string {
 export function needsRoom({ admission, replays, twins }: Pick<Deps, 'admission' | 'replays' | 'twins'>) {
   const hook: preParsingHookHandler = (request, _reply, _payload, done) => {
     const { tenantId } = callerOf(request)
-    try {
-      admission.refuseSurplus(tenantId)
-      done()
-    } catch (refusal) {
-      const parsed = parseIdempotencyKey(request.raw.rawHeaders)
-      const id = parsed.kind === 'key' ? attemptId({ tenantId, key: parsed.key }) : null
-      done(id !== null && (replays.has(id) || twins.has(id)) ? undefined : (refusal as Error))
-    }
+    const refusal = admission.refusal(tenantId)
+    if (refusal === undefined) return done()
+    const parsed = parseIdempotencyKey(request.raw.rawHeaders)
+    const id = parsed.kind === 'key' ? attemptId({ tenantId, key: parsed.key }) : null
+    done(id !== null && (replays.has(id) || twins.has(id)) ? undefined : refusal)
   }
   return hook
 }

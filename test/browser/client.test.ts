@@ -2,11 +2,9 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { BrowserContext, Page, Request } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { noBrowser } from '../support/browser.ts'
-import { type Change, type ShopStage, sentCheckouts, startShopStage, storage, watchBooks } from './shop-stage.ts'
-
-const onceForAMug: Change = { orders: ['paid'], charged: [1250], stock: { mug: -1 } }
+import { type Change, eachVisit, onceForAMug, type ShopStage, sentCheckouts, storage } from './shop-stage.ts'
 
 describe.skipIf(noBrowser)('the browser client', () => {
   let stage: ShopStage
@@ -14,24 +12,19 @@ describe.skipIf(noBrowser)('the browser client', () => {
   let context: BrowserContext
   let changes: () => Promise<Change>
   let cart = 0
+  eachVisit((visit) => {
+    cart++
+    ;({ stage, context, changes } = visit)
+  })
   beforeAll(async () => {
-    stage = await startShopStage()
     storefront = createServer((_request, response) => {
       response.setHeader('content-type', 'text/html').end('<!doctype html><title>A shop</title>')
     })
     await new Promise<void>((resolve) => storefront.listen(0, '127.0.0.1', resolve))
   })
-  afterAll(async () => {
+  afterAll(() => {
     storefront?.closeAllConnections()
     storefront?.close()
-    await stage?.stop()
-  })
-  beforeEach(async () => {
-    cart++
-    await stage.scene.books.noFaults()
-    context = await stage.visitor()
-    changes = await watchBooks(stage)
-    return () => context.close()
   })
 
   const newTab = async () => {

@@ -6,14 +6,13 @@ import {
   type Change,
   chooseCard,
   eachVisit,
+  onceForAMug,
   payButton,
   receipt,
   type ShopStage,
   storage,
   toReview,
 } from './shop-stage.ts'
-
-const onceForAMug: Change = { orders: ['paid'], charged: [1250], stock: { mug: -1 } }
 
 describe.skipIf(noBrowser)('in the shop, the cart', () => {
   let stage: ShopStage

@@ -121,7 +121,7 @@ export function sentCheckouts(page: Page): { key: string; body: string }[] {
 }
 
 /** Starts watching; the function it resolves with tells what has changed since, once nothing is open any more. */
-export async function watchBooks({ scene }: ShopStage): Promise<() => Promise<Change>> {
+async function watchBooks({ scene }: ShopStage): Promise<() => Promise<Change>> {
   const before = await snapshot(scene)
   return async () => {
     await until(async () => (await snapshot(scene)).orders.every(({ status }) => !open.has(status)), {
@@ -153,6 +153,8 @@ export interface Change {
   /** By SKU, where it has changed. */
   stock: Record<string, number>
 }
+
+export const onceForAMug: Change = { orders: ['paid'], charged: [1250], stock: { mug: -1 } }
 
 const open = new Set(['pending', 'requires_action', 'needs_reconcile'])
 

@@ -9,6 +9,7 @@ import {
   type Change,
   eachVisit,
   keptKey,
+  onceForAMug,
   payButton,
   receipt,
   type ShopStage,
@@ -17,7 +18,6 @@ import {
   toReview,
 } from './shop-stage.ts'
 
-const onceForAMug: Change = { orders: ['paid'], charged: [1250], stock: { mug: -1 } }
 const charging = { method: 'POST', path: '/v1/payment_intents', times: 1 } as const
 
 describe.skipIf(noBrowser)('in the shop, when something goes wrong', () => {

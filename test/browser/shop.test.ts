@@ -7,6 +7,7 @@ import {
   chooseCard,
   eachVisit,
   keptKey,
+  onceForAMug,
   payButton,
   receipt,
   type ShopStage,
@@ -14,8 +15,6 @@ import {
   storage,
   toReview,
 } from './shop-stage.ts'
-
-const onceForAMug: Change = { orders: ['paid'], charged: [1250], stock: { mug: -1 } }
 
 describe.skipIf(noBrowser)('in the shop', () => {
   let stage: ShopStage

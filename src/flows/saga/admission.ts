@@ -1,5 +1,6 @@
 /** How many attempts may be under way at once, in all and for one caller: the surplus is told at once, before it costs. */
 import { clientNetwork } from '../../domain/client-network.ts'
+import type { Problem } from '../../domain/problem.ts'
 import { overloaded } from './refusals.ts'
 
 interface AdmissionLimits {
@@ -25,18 +26,19 @@ export class Admission {
     this.#limits = limits
   }
 
-  /** Throws `overloaded` where there is no room for one more attempt of the tenant. */
-  refuseSurplus(tenantId: string): void {
+  /** Why there is no room for one more attempt of the tenant; undefined where there is. */
+  refusal(tenantId: string): Problem | undefined {
     const { all, perTenant } = this.#limits
-    if (this.#all >= all) throw tooMany
-    if (this.#byTenant.of(tenantId) >= perTenant) throw tooManyOfTenant
+    if (this.#all >= all) return tooMany
+    return this.#byTenant.of(tenantId) >= perTenant ? tooManyOfTenant : undefined
   }
 
   /** Runs an attempt, or throws `overloaded`. `address` is that of a storefront's customer; null where a tenant's own
    * machines call, which come from few addresses. */
   async admit<Result>(tenantId: string, address: string | null, run: () => Promise<Result>): Promise<Result> {
     const { perAddress } = this.#limits
-    this.refuseSurplus(tenantId)
+    const refusal = this.refusal(tenantId)
+    if (refusal !== undefined) throw refusal
     // Parsed only where it counts.
     const limited = perAddress > 0 && address !== null ? clientNetwork(address) : null
     if (limited !== null && this.#byAddress.of(limited) >= perAddress) throw tooManyOfAddress

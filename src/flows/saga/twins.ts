@@ -9,7 +9,6 @@ import type { Answer } from './answers.ts'
 export class Twins {
   /** By key and digest. */
   readonly #running = new Map<string, Map<string, Promise<Answer>>>()
-  #size = 0
   readonly #onWait: () => void
 
   /** `onWait` is told of each that waits for its twin. */
@@ -19,7 +18,7 @@ export class Twins {
 
   /** Attempts under way, for draining. */
   get size(): number {
-    return this.#size
+    return this.#answers().length
   }
 
   /** Whether an attempt with the key is under way, whatever the request. */
@@ -39,19 +38,21 @@ export class Twins {
   /** Resolves when no attempt is under way any more. */
   async drained(): Promise<void> {
     while (this.#running.size > 0) {
-      await Promise.allSettled([...this.#running.values()].flatMap((requests) => [...requests.values()]))
+      await Promise.allSettled(this.#answers())
     }
+  }
+
+  #answers(): Promise<Answer>[] {
+    return [...this.#running.values()].flatMap((requests) => [...requests.values()])
   }
 
   async #run(key: string, digest: string, run: () => Promise<Answer>): Promise<Answer> {
     const answer = run()
     const requests = this.#running.get(key) ?? new Map<string, Promise<Answer>>()
     this.#running.set(key, requests.set(digest, answer))
-    this.#size += 1
     try {
       return await answer
     } finally {
-      this.#size -= 1
       requests.delete(digest)
       if (requests.size === 0) this.#running.delete(key)
     }
