@@ -30,7 +30,7 @@ describe.skipIf(noBrowser)('in the shop', () => {
       method: 'POST',
       path: '/v1/payment_intents',
       fault: 'latency',
-      latency_ms: 800,
+      latency_ms: 2500,
       times: 1,
     })
   /** Presses Pay; resolves when the request has been sent. */
