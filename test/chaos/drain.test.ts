@@ -143,9 +143,11 @@ describe('a worker process', () => {
     await scene.shop.checkout(newKey())
     const [job] = await jobs('ready')
     expect(job?.topic).toBe('order_news')
-    const worker = await start({ ROLES: 'worker' }, { 'order_news.read': { do: 'pause' } })
+    const worker = await start({ ROLES: 'worker', METRICS_PORT: '0' }, { 'order_news.read': { do: 'pause' } })
     await worker.reached('order_news.read')
     const code = worker.stop()
+    // A signal takes its time to be heard on a busy machine.
+    await until(async () => (await fetch(`${worker.operationsUrl}/readyz`)).status === 503, { what: 'it to drain' })
     await scene.shop.checkout(newKey())
     worker.resume('order_news.read')
     expect(await code).toBe(0)
