@@ -89,6 +89,7 @@ export function buildApp(
   app.decorateRequest('caller', null)
   app.decorateRequest('problemCode', null)
   app.decorateRequest('keyHash', null)
+  app.decorateRequest('fingerprint', null)
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers({ ...onEveryAnswer, 'x-request-id': request.id })
     // No id, cursor or filter has one, and Postgres takes none in a text.

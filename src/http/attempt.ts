@@ -1,11 +1,14 @@
 /** Requests that make an attempt, and its answer. */
-import type { FastifyReply, FastifyRequest, preParsingHookHandler } from 'fastify'
+import { hash } from 'node:crypto'
+import type { FastifyReply, FastifyRequest, preParsingHookHandler, preValidationHookHandler } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { parseIdempotencyKey } from '../domain/idempotency-key.ts'
 import { Problem } from '../domain/problem.ts'
 import type { Answer } from '../flows/saga/answers.ts'
+import { answerAtHand } from '../flows/saga/at-hand.ts'
 import { attemptId } from '../flows/saga/replay-cache.ts'
 import { callerOf } from './auth.ts'
+import { parseJsonBody } from './json-body.ts'
 
 /** The request's idempotency key. Throws the `Problem` where there is none or it is malformed. */
 function keyOf(request: FastifyRequest): string {
@@ -35,6 +38,27 @@ export function needsRoom({ admission, replays, twins }: Pick<Deps, 'admission' 
   return hook
 }
 
+/**
+ * Answers what repeats an attempt to the byte and has its answer at hand; reads the body of everything else. Most of what a
+ * repeat costs is reading it, and most repeats are a client's own bytes sent again. For a route that `takesBytes`.
+ */
+export function answersRepeats(deps: Deps): preValidationHookHandler {
+  return (request, reply, done) => {
+    const { body } = request
+    if (!Buffer.isBuffer(body)) return done()
+    const parsed = parseIdempotencyKey(request.raw.rawHeaders)
+    if (parsed.kind === 'key') {
+      request.fingerprint = hash('sha256', body, 'base64')
+      const { tenantId } = callerOf(request)
+      const answer = answerAtHand(deps, { tenantId, key: parsed.key, fingerprint: request.fingerprint })
+      if (answer instanceof Promise) return void answer.then((given) => sendAnswer(reply, given)).catch(done)
+      if (answer !== undefined) return void sendAnswer(reply, answer)
+    }
+    request.body = parseJsonBody(body)
+    done()
+  }
+}
+
 /** What asks for an attempt: whose it is, its key, and the request as it is digested, for which `path` is the one that
  * was called. Throws the `Problem` where there is no key or it is malformed. */
 export function attemptOf(request: FastifyRequest, path: string) {
@@ -45,6 +69,7 @@ export function attemptOf(request: FastifyRequest, path: string) {
     key: keyOf(request),
     requestId: request.id,
     address: role === 'storefront' ? request.ip : null,
+    fingerprint: request.fingerprint,
     method: 'POST',
     path,
   }
@@ -73,4 +98,11 @@ export function sendAnswer(
 /** For the Retry-After header: whole seconds, at least one. */
 export function retryAfter(ms: number): string {
   return String(Math.max(1, Math.ceil(ms / 1000)))
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of the body's bytes, where the route takes them. */
+    fingerprint: string | null
+  }
 }

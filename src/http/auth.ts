@@ -12,42 +12,72 @@ const rememberedForMs = 5000
 /** Guessed keys must not fill the memory. */
 const rememberedMax = 10_000
 
+interface Remembered {
+  /** A promise only while it is looked up. */
+  owner: KeyOwner | null | Promise<KeyOwner | null>
+  untilMs: number
+}
+
 /** Finds the owner of keys, remembering each for a moment so that a request costs no look-up of its own. */
 export class KeyRing {
   readonly #deps: Pick<Deps, 'db'>
-  readonly #remembered = new Map<string, { owner: Promise<KeyOwner | null>; untilMs: number }>()
+  readonly #remembered = new Map<string, Remembered>()
+  /** Of the key that came last on a connection: most send the same one with every request. */
+  readonly #ids = new WeakMap<object, { key: string; id: string }>()
 
   constructor(deps: Pick<Deps, 'db'>) {
     this.#deps = deps
   }
 
-  owner(key: string): Promise<KeyOwner | null> {
-    const id = hash('sha256', key, 'hex')
+  /** Null where there is no such key. Answers at once where it is remembered. */
+  owner(key: string, connection: object = this): KeyOwner | null | Promise<KeyOwner | null> {
+    const id = this.#idOf(key, connection)
     const nowMs = performance.now()
     const remembered = this.#remembered.get(id)
     if (remembered !== undefined && remembered.untilMs > nowMs) return remembered.owner
     if (this.#remembered.size >= rememberedMax) this.#remembered.clear()
     const owner = findKeyOwner(this.#deps.db, Buffer.from(id, 'hex'))
-    this.#remembered.set(id, { owner, untilMs: nowMs + rememberedForMs })
-    owner.catch(() => this.#remembered.delete(id))
+    const found: Remembered = { owner, untilMs: nowMs + rememberedForMs }
+    this.#remembered.set(id, found)
+    owner.then(
+      (known) => {
+        found.owner = known
+      },
+      () => this.#remembered.delete(id),
+    )
     return owner
+  }
+
+  #idOf(key: string, connection: object): string {
+    const last = this.#ids.get(connection)
+    if (last?.key === key) return last.id
+    const id = hash('sha256', key, 'hex')
+    this.#ids.set(connection, { key, id })
+    return id
   }
 }
 
 /** Admits callers with one of the roles, before the body is read. */
 export function admit(ring: KeyRing, ...roles: Role[]): preParsingHookHandler & { roles: readonly Role[] } {
-  const hook: preParsingHookHandler = async (request) => {
+  const hook: preParsingHookHandler = (request, _reply, _payload, done) => {
     const [, key] = /^Bearer ([\x21-\x7e]{1,256})$/i.exec(request.headers.authorization ?? '') ?? []
-    const owner = key === undefined ? null : await ring.owner(key)
-    if (owner === null)
-      throw new Problem('unauthorized', { detail: 'Send "Authorization: Bearer <api key>" with a valid key.' })
-    request.caller = owner
-    if (!roles.includes(owner.role)) {
-      throw new Problem('forbidden', { detail: `This needs a key of the role ${roles.join(' or ')}.` })
-    }
+    const owner = key === undefined ? null : ring.owner(key, request.raw.socket)
+    // Every request comes through here, and hardly one has to wait.
+    if (!(owner instanceof Promise)) return done(admitted(request, owner, roles))
+    owner.then((found) => done(admitted(request, found, roles)), done)
   }
   // The contract tells them.
   return Object.assign(hook, { roles })
+}
+
+/** Why the owner is not admitted; otherwise the request is theirs. */
+function admitted(request: FastifyRequest, owner: KeyOwner | null, roles: readonly Role[]): Problem | undefined {
+  if (owner === null) {
+    return new Problem('unauthorized', { detail: 'Send "Authorization: Bearer <api key>" with a valid key.' })
+  }
+  request.caller = owner
+  if (roles.includes(owner.role)) return undefined
+  return new Problem('forbidden', { detail: `This needs a key of the role ${roles.join(' or ')}.` })
 }
 
 /** The admitted caller. */

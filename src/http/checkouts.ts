@@ -10,7 +10,7 @@ import { checkout } from '../flows/saga/checkout.ts'
 import type { CheckoutBody } from '../flows/saga/checkout-request.ts'
 import { lookUpAttempt } from '../flows/saga/look-up.ts'
 import type { App } from './app-type.ts'
-import { attemptOf, needsRoom, retryAfter, sendAnswer } from './attempt.ts'
+import { answersRepeats, attemptOf, needsRoom, retryAfter, sendAnswer } from './attempt.ts'
 import { admit, callerOf, type KeyRing } from './auth.ts'
 import * as contract from './contract/checkouts.ts'
 import {
@@ -64,9 +64,9 @@ export function checkoutRoutes(app: App, deps: Deps, ring: KeyRing): void {
     '/v1/checkouts',
     {
       preParsing: [storefront, needsRoom(deps)],
-      preValidation: noQueryOnPost,
+      preValidation: [noQueryOnPost, answersRepeats(deps)],
       schema: { ...contract.createCheckout, body: CheckoutRequestBody },
-      config: { tellsNewKeySafe: 'by_header' },
+      config: { tellsNewKeySafe: 'by_header', takesBytes: true },
     },
     async (request, reply) => {
       const answer = await checkout(deps, {

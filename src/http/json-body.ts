@@ -11,7 +11,7 @@ export function takeJsonBodies(app: App): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
     refuseEncoded(request, body)
-    return parseJsonBody(body)
+    return request.routeOptions.config.takesBytes === true ? body : parseJsonBody(body)
   })
   // Some clients send an empty body in chunks and without a type where they have none to send.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
@@ -30,7 +30,7 @@ function refuseEncoded(request: FastifyRequest, body: Buffer): void {
  * a digest does not: invalid UTF-8 (RFC 8259, 8.1), a key twice in one object (of which everybody reads another one), NUL
  * and lone surrogates in strings, numbers beyond 2^53, `__proto__`, too deep a nesting.
  */
-function parseJsonBody(bytes: Buffer): unknown {
+export function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined
   if (!isUtf8(bytes)) throw invalidRequest('The body is not valid UTF-8.')
   const text = bytes.toString()
@@ -74,4 +74,11 @@ function keysOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   const members = Object.values(value)
   return members.reduce<number>((keys, member) => keys + keysOf(member), Array.isArray(value) ? 0 : members.length)
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The body arrives as bytes, which a hook of the route parses. */
+    takesBytes?: boolean
+  }
 }

@@ -1,10 +1,11 @@
 /** What a checkout costs, counted in statements on the wire, never in time. */
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Service } from '../../src/service.ts'
 import { expectBooksInOrder } from '../support/audit.ts'
 import { type Client, cart, keys, type Reply } from '../support/client.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { heldUp } from '../support/held-up.ts'
 import { newKey, type Scene, startScene } from '../support/scene.ts'
 import { startServiceProcess } from '../support/service-process.ts'
 import { until } from '../support/until.ts'
@@ -57,8 +58,11 @@ describe('a first attempt', () => {
 
   it('in a crowd shares its statements with its neighbours', async () => {
     // Both steps are held up until all have come to them: how fast they arrive must not decide.
-    const claims = await held(sql`SELECT 1 FROM products WHERE tenant_id = 'ten_demo' AND sku = 'mug' FOR UPDATE`)
-    const settles = await held(sql`LOCK TABLE provider_calls IN SHARE MODE`)
+    const claims = await heldUp(
+      scene.db,
+      sql`SELECT 1 FROM products WHERE tenant_id = 'ten_demo' AND sku = 'mug' FOR UPDATE`,
+    )
+    const settles = await heldUp(scene.db, sql`LOCK TABLE provider_calls IN SHARE MODE`)
     const before = (await scene.books.payments()).length
     const crowd = Promise.all(Array.from({ length: 64 }, () => shop.checkout(newKey())))
     await until(() => service.deps.twins.size === 64, { what: 'all are under way' })
@@ -222,27 +226,4 @@ async function resetElsewhere(): Promise<void> {
       `SET default_transaction_read_only = off; ALTER DATABASE ${new URL(database.url).pathname.slice(1)} RESET default_transaction_read_only`,
     )
     .execute(scene.db)
-}
-
-/** Takes a lock in a transaction of the test's own, until it is released. */
-async function held(lock: RawBuilder<unknown>): Promise<{ release(): Promise<void> }> {
-  let release = () => {}
-  const released = new Promise<void>((resolve) => {
-    release = resolve
-  })
-  let ended: Promise<void> = Promise.resolve()
-  await new Promise<void>((taken, failed) => {
-    ended = scene.db.transaction().execute(async (tx) => {
-      await lock.execute(tx)
-      taken()
-      await released
-    })
-    ended.catch(failed)
-  })
-  return {
-    release() {
-      release()
-      return ended
-    },
-  }
 }

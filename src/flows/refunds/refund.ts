@@ -49,7 +49,8 @@ export interface RefundBody {
 export function refundOrder(deps: Deps, request: RefundRequest): Promise<Answer> {
   const digest = digestRequest(deps.digests.newest, request)
   const id = `${request.tenantId} ${request.key}`
-  return deps.twins.join(id, digest, deps.config.idempotencyWaitMs, () => attempt(deps, request, digest))
+  const same = { digest: digest.digest, fingerprint: null }
+  return deps.twins.join(id, same, deps.config.idempotencyWaitMs, () => attempt(deps, request, digest))
 }
 
 async function attempt(deps: Deps, request: RefundRequest, digest: RequestDigest): Promise<Answer> {
@@ -99,6 +100,7 @@ function repeatOf(deps: Deps, request: RefundRequest): Parameters<typeof answerK
   return {
     tenantId: request.tenantId,
     key: request.key,
+    fingerprint: null,
     digestWith: (secret: DigestSecret) => digestRequest(secret, request),
     nudge: async (known) => nudge(deps, await refundOf(deps, request, known), deadline()),
     goOn: async (known) => goOn(deps, await refundOf(deps, request, known), known, deadline()),

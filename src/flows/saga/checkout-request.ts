@@ -9,6 +9,8 @@ export interface AttemptRequest {
   requestId: string
   /** Of the customer; null where it is the tenant's own machine that calls. */
   address: string | null
+  /** Of the body's bytes: two requests with the same one are the same, those with another may be. Null where it is not known. */
+  fingerprint: string | null
   /** Method and path as digested. */
   method: string
   path: string

@@ -48,7 +48,8 @@ export async function chargeOnce(deps: Deps, request: AttemptRequest, asked: Ord
   const id = attemptId(request)
   const replay = deps.replays.get(id, digest)
   if (replay !== undefined) return replay
-  return deps.twins.join(id, digest, deps.config.idempotencyWaitMs, () =>
+  const same = { digest: digest.digest, fingerprint: request.fingerprint }
+  return deps.twins.join(id, same, deps.config.idempotencyWaitMs, () =>
     deps.admission.admit(request.tenantId, request.address, () => attempt(deps, request, asked, digest)),
   )
 }
@@ -89,7 +90,7 @@ async function chargeAndSettle(
   await checkpoint('checkout.charged')
   const settled = await settle(deps, order, outcome, { cause: 'answer', actor: request.requestId, calls, leaseToken })
   if (settled.applied && !isOpen(settled.order.status)) {
-    deps.replays.keep(attemptId(request), digest, settled.answer, 0)
+    deps.replays.keep(request, digest, settled.answer, 0)
   }
   return settled.answer
 }

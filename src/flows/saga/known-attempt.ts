@@ -5,13 +5,14 @@ import { Problem } from '../../domain/problem.ts'
 import { runIdOf } from '../../domain/run.ts'
 import { type KnownAttempt, readAttempts } from '../../store/attempts.ts'
 import { type Answer, storedAnswer } from './answers.ts'
-import { attemptId } from './replay-cache.ts'
 import { refuseInProgress, refuseOther } from './twins.ts'
 
 /** A request whose key is known, and how its kind of attempt is driven on. */
 export interface Repeat {
   tenantId: string
   key: string
+  /** Null where it is not known, or not looked for. */
+  fingerprint: string | null
   /** The request's digest under the secret that the attempt remembers. */
   digestWith(secret: DigestSecret): RequestDigest
   /** It is open: drive it on, unless somebody has just done so, and tell where it stands. */
@@ -40,7 +41,7 @@ export async function answerKnown(
       const answer = { ...stored, aboutOrderId: orderOf(attempt) ?? null }
       // A refund's attempt is not looked for there.
       if (attempt.digest !== null && attempt.kind !== 'refund') {
-        deps.replays.keep(attemptId(repeat), attempt.digest, answer, attempt.settledMsAgo ?? 0)
+        deps.replays.keep(repeat, attempt.digest, answer, attempt.settledMsAgo ?? 0)
       }
       return answer
     }

@@ -20,6 +20,7 @@ export function answerRepeat(
   const repeat = {
     tenantId: request.tenantId,
     key: request.key,
+    fingerprint: request.fingerprint,
     digestWith: (secret: Parameters<typeof digestWith>[0]) => digestWith(secret, request),
     nudge: (attempt: KnownAttempt) => nudge(deps, request, attempt.order as Order),
     goOn: (attempt: KnownAttempt) => goOn(deps, request, attempt),

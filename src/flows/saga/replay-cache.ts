@@ -8,6 +8,8 @@ import type { Answer } from './answers.ts'
 import type { AttemptRequest } from './checkout-request.ts'
 
 interface Kept {
+  /** Of the request that brought the answer here. */
+  fingerprint: string | null
   digest: RequestDigest['digest']
   secretId: string
   answer: Answer
@@ -45,11 +47,23 @@ export class ReplayCache {
     return kept !== undefined && kept.secretId === secretId && kept.digest === digest ? kept.answer : undefined
   }
 
+  /** The answer to the same bytes, marked as replayed. */
+  same(key: string, fingerprint: string): Answer | undefined {
+    const kept = this.#kept.get(key)
+    return kept?.fingerprint === fingerprint ? kept.answer : undefined
+  }
+
   /** Keeps an answer that was stored for good so many ms ago; no other may come here. */
-  keep(key: string, { digest, secretId }: RequestDigest, answer: Answer, settledMsAgo: number): void {
+  keep(
+    request: Pick<AttemptRequest, 'tenantId' | 'key' | 'fingerprint'>,
+    { digest, secretId }: RequestDigest,
+    answer: Answer,
+    settledMsAgo: number,
+  ): void {
     const ttl = Math.floor(Math.min(this.#ageMaxMs, this.#retentionMs - settledMsAgo))
     if (ttl < 1) return
-    const kept = { digest, secretId, answer: { ...answer, replayed: true } }
+    const key = attemptId(request)
+    const kept = { fingerprint: request.fingerprint, digest, secretId, answer: { ...answer, replayed: true } }
     // Both are mostly one byte a character in memory.
     this.#kept.set(key, kept, { ttl, size: key.length + answer.body.length + bytesOfTheRest })
   }

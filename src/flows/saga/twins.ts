@@ -6,9 +6,22 @@ import { differingFields, type RequestDigest } from '../../domain/digest.ts'
 import { Problem } from '../../domain/problem.ts'
 import type { Answer } from './answers.ts'
 
+/** What tells whether two requests with one key are the same. */
+interface Same {
+  /** Of what they say: decides. */
+  digest: string
+  /** Of their bytes, where it is known. */
+  fingerprint: string | null
+}
+
+interface Running {
+  fingerprint: string | null
+  answer: Promise<Answer>
+}
+
 export class Twins {
   /** By key and digest. */
-  readonly #running = new Map<string, Map<string, Promise<Answer>>>()
+  readonly #running = new Map<string, Map<string, Running>>()
   readonly #onWait: () => void
 
   /** `onWait` is told of each that waits for its twin. */
@@ -28,11 +41,17 @@ export class Twins {
 
   /** Runs the attempt, or waits at most `waitMs` for the twin that runs it. Throws a `Problem` as the twin did, or where
    * the wait was too short. Another request with the key is no twin: whose key it is, only the row knows. */
-  async join(key: string, digest: RequestDigest, waitMs: number, run: () => Promise<Answer>): Promise<Answer> {
-    const twin = this.#running.get(key)?.get(digest.digest)
-    if (twin === undefined) return this.#run(key, digest.digest, run)
-    this.#onWait()
-    return replayOf(await withTimeout(twin.catch(rethrowReplayed), waitMs))
+  async join(key: string, request: Same, waitMs: number, run: () => Promise<Answer>): Promise<Answer> {
+    const twin = this.#running.get(key)?.get(request.digest)
+    return twin === undefined ? this.#run(key, request, run) : this.#wait(twin, waitMs)
+  }
+
+  /** Waits as above for the twin with the same bytes; undefined where there is none. */
+  joinSame(key: string, fingerprint: string, waitMs: number): Promise<Answer> | undefined {
+    for (const twin of this.#running.get(key)?.values() ?? []) {
+      if (twin.fingerprint === fingerprint) return this.#wait(twin, waitMs)
+    }
+    return undefined
   }
 
   /** Resolves when no attempt is under way any more. */
@@ -43,13 +62,18 @@ export class Twins {
   }
 
   #answers(): Promise<Answer>[] {
-    return [...this.#running.values()].flatMap((requests) => [...requests.values()])
+    return [...this.#running.values()].flatMap((requests) => [...requests.values()].map(({ answer }) => answer))
   }
 
-  async #run(key: string, digest: string, run: () => Promise<Answer>): Promise<Answer> {
+  async #wait({ answer }: Running, waitMs: number): Promise<Answer> {
+    this.#onWait()
+    return replayOf(await withTimeout(answer.catch(rethrowReplayed), waitMs))
+  }
+
+  async #run(key: string, { digest, fingerprint }: Same, run: () => Promise<Answer>): Promise<Answer> {
     const answer = run()
-    const requests = this.#running.get(key) ?? new Map<string, Promise<Answer>>()
-    this.#running.set(key, requests.set(digest, answer))
+    const requests = this.#running.get(key) ?? new Map<string, Running>()
+    this.#running.set(key, requests.set(digest, { fingerprint, answer }))
     try {
       return await answer
     } finally {
