@@ -55,10 +55,13 @@ END
 $$;
 
 -- {sku: quantity} of all items together.
-CREATE FUNCTION demand_of(p_items claim_item[]) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
-  SELECT coalesce(jsonb_object_agg(d.sku, d.quantity), '{}')
-  FROM (SELECT d.sku, sum(d.quantity) AS quantity
-        FROM unnest(p_items) AS i, unnest(i.skus, i.quantities) AS d(sku, quantity) GROUP BY d.sku) d
+CREATE FUNCTION demand_of(p_items claim_item[]) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN (
+    SELECT coalesce(jsonb_object_agg(d.sku, d.quantity), '{}')
+    FROM (SELECT d.sku, sum(d.quantity) AS quantity
+          FROM unnest(p_items) AS i, unnest(i.skus, i.quantities) AS d(sku, quantity) GROUP BY d.sku) d);
+END
 $$;
 
 -- Items come sorted by key, each key and each cart once, as JSON with the fields of claim_item.
