@@ -64,6 +64,15 @@ BEGIN
 END
 $$;
 
+-- As rows of the claim: `known`, or `again` where one has gone meanwhile.
+CREATE FUNCTION known_attempts(p_tenant text, p_keys text[])
+RETURNS TABLE (item_key text, outcome text, refusal text, detail jsonb, attempt jsonb, response_body text, order_row jsonb)
+LANGUAGE sql STABLE
+AS $$
+  SELECT k, CASE WHEN r.item_key IS NULL THEN 'again' ELSE 'known' END, NULL, NULL::jsonb, r.attempt, r.response_body, r.order_row
+  FROM unnest(p_keys) AS k LEFT JOIN read_attempts(p_tenant, p_keys) r ON r.item_key = k
+$$;
+
 -- Items come sorted by key, each key and each cart once, as JSON with the fields of claim_item.
 --
 -- Outcomes per item: `claimed`; `known` (the key has an attempt; also where an earlier call, whose answer was lost, has
@@ -79,7 +88,7 @@ DECLARE
   v_items claim_item[] := ARRAY(SELECT i FROM jsonb_populate_recordset(NULL::claim_item, p_items) AS i);
   v_demand jsonb := demand_of(v_items);
   v_skus text[] := ARRAY(SELECT jsonb_object_keys(v_demand));
-  v_keys text[];
+  v_takes_writes boolean := current_setting('transaction_read_only') = 'off';
   v_won text[];
   v_gone text[];
   v_catalog jsonb;
@@ -89,24 +98,26 @@ DECLARE
   v_lease_ends timestamptz;
 BEGIN
   -- Refuse without a write or a lock what is unknown or sold out: a sold-out product stays cheap to ask for. Whose key is
-  -- known gets its own answer, whatever is for sale today, and also of a database that takes no writes.
-  IF current_setting('transaction_read_only') = 'on'
+  -- known gets its own answer, whatever is for sale today, and also of a database that takes no writes. What is for sale is
+  -- read before the keys are: who reads that a twin in another process has taken the last unit then finds the twin's key.
+  IF NOT v_takes_writes
     OR (SELECT count(*) FROM products p WHERE p.tenant_id = p_tenant AND p.sku = ANY (v_skus) AND p.available > 0)
        < cardinality(v_skus) THEN
-    v_keys := ARRAY(SELECT i.key FROM unnest(v_items) AS i);
-    RETURN QUERY
-      SELECT k.item_key, 'known', NULL, NULL::jsonb, k.attempt, k.response_body, k.order_row
-      FROM read_attempts(p_tenant, v_keys) k;
-    v_items := items_without(v_items, ARRAY(
-      SELECT a.key FROM attempts a WHERE a.tenant_id = p_tenant AND a.key = ANY (v_keys)));
     SELECT jsonb_object_agg(p.sku, jsonb_build_object('name', p.name, 'unit_price', p.unit_price, 'currency', p.currency)),
            jsonb_object_agg(p.sku, p.available)
       INTO v_catalog, v_stock
       FROM products p WHERE p.tenant_id = p_tenant AND p.sku = ANY (v_skus);
-    v_refused := refused_items(v_items, quote_items(v_items, v_catalog), v_stock);
-    RETURN QUERY SELECT q.item_key, 'refused', q.refusal, q.refusal_detail, NULL::jsonb, NULL, NULL::jsonb
-      FROM unnest(v_refused) q;
-    v_items := items_without(v_items, ARRAY(SELECT q.item_key FROM unnest(v_refused) q));
+    v_gone := ARRAY(SELECT a.key FROM attempts a
+                    WHERE a.tenant_id = p_tenant AND a.key = ANY (ARRAY(SELECT i.key FROM unnest(v_items) AS i)));
+    RETURN QUERY SELECT * FROM known_attempts(p_tenant, v_gone);
+    v_items := items_without(v_items, v_gone);
+    -- A database that takes no writes may be behind another one: it knows too little to refuse.
+    IF v_takes_writes THEN
+      v_refused := refused_items(v_items, quote_items(v_items, v_catalog), v_stock);
+      RETURN QUERY SELECT q.item_key, 'refused', q.refusal, q.refusal_detail, NULL::jsonb, NULL, NULL::jsonb
+        FROM unnest(v_refused) q;
+      v_items := items_without(v_items, ARRAY(SELECT q.item_key FROM unnest(v_refused) q));
+    END IF;
     IF v_items = '{}' THEN RETURN; END IF;
     v_demand := demand_of(v_items);
   END IF;
@@ -126,10 +137,7 @@ BEGIN
   IF cardinality(v_won) < cardinality(v_items) THEN
     -- Seen before, or twins in another process came first and have committed, or have gone again.
     v_gone := ARRAY(SELECT i.key FROM unnest(v_items) AS i WHERE i.key <> ALL (v_won));
-    RETURN QUERY
-      SELECT k, CASE WHEN r.item_key IS NULL THEN 'again' ELSE 'known' END,
-             NULL, NULL::jsonb, r.attempt, r.response_body, r.order_row
-      FROM unnest(v_gone) AS k LEFT JOIN read_attempts(p_tenant, v_gone) r ON r.item_key = k;
+    RETURN QUERY SELECT * FROM known_attempts(p_tenant, v_gone);
     v_items := items_without(v_items, v_gone);
     IF v_items = '{}' THEN RETURN; END IF;
     v_demand := demand_of(v_items);
@@ -230,7 +238,12 @@ CREATE TYPE settle_facts AS (
   captured bigint, maybe_sent boolean, send_is_pointless boolean, sends_have_ended boolean,
   cancel_requested_at timestamptz, reconcile_reason text, next_ask_in_ms double precision
 );
-ALTER TYPE settle_item ALTER ATTRIBUTE facts TYPE settle_facts;
+-- As settle_item, which the calls that are under way when this is applied still have.
+CREATE TYPE settlement AS (
+  order_id text, key text, "from" text[], "to" text, guarded boolean, lease_token uuid, at timestamptz, facts settle_facts,
+  attempt_state text, response_status smallint, response_body text, cause text, actor text, reason text,
+  ends_unpaid boolean
+);
 
 -- Locks in one order: orders, attempts, carts, products by SKU. Whoever changes an order's attempt holds the order, so
 -- that the attempt needs no lock to be judged.
@@ -241,7 +254,7 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
-  v_items settle_item[] := ARRAY(SELECT i FROM jsonb_populate_recordset(NULL::settle_item, p_items) AS i);
+  v_items settlement[] := ARRAY(SELECT i FROM jsonb_populate_recordset(NULL::settlement, p_items) AS i);
   v_ids text[] := ARRAY(SELECT i.order_id FROM unnest(v_items) AS i);
   -- {order id: status} before.
   v_was jsonb;
