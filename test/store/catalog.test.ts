@@ -282,7 +282,9 @@ describe('what a checkout runs', () => {
     expect(rows.filter(({ source }) => kept.test(source)).map(({ proname }) => proname)).toEqual([])
     // A connection that is used for nothing else holds no advisory lock after a checkout either.
     const pool = createPool(database.url, { max: 1, applicationName: 'test' })
-    const locks = await pool.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")
+    const locks = await pool.query(`
+      SELECT 1 FROM pg_locks
+      WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
     await pool.end()
     expect(locks.rows).toEqual([])
   })
