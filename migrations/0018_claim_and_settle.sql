@@ -2,58 +2,6 @@
 -- facts are parsed once, what no usual group needs is read only where it is needed. Same arguments, same outcomes, so that
 -- processes of the version before go on while this one starts. Plans depend on no statistics, as said in 0010.
 
--- As before, but for the lines' sorting: rows of a function come in its order.
-CREATE OR REPLACE FUNCTION quote_items(p_items claim_item[], p_catalog jsonb) RETURNS claim_quote[]
-LANGUAGE plpgsql STABLE
-AS $$
-DECLARE
-  -- {currency: [minimum, maximum, step]}
-  v_limits jsonb := (
-    SELECT jsonb_object_agg(code, jsonb_build_array(minimum, maximum, step)) FROM currencies
-    WHERE code = ANY (ARRAY(SELECT DISTINCT value->>'currency' FROM jsonb_each(p_catalog))
-                   || ARRAY(SELECT currency FROM unnest(p_items) WHERE fixed_total IS NOT NULL)));
-BEGIN
-  RETURN ARRAY(
-    SELECT (i.key, r.refusal,
-      CASE r.refusal
-        WHEN 'unknown_sku' THEN jsonb_build_object('skus', l.unknown)
-        WHEN 'currency_mismatch' THEN jsonb_build_object('currency', s.currency)
-        WHEN 'price_changed'
-          THEN jsonb_build_object('expected_total', i.expected_total, 'total', s.total, 'currency', s.currency)
-        WHEN 'amount_not_chargeable'
-          THEN jsonb_build_object('total', s.total, 'currency', s.currency, 'minimum', c.minimum, 'maximum', c.maximum,
-                                  'step', c.step)
-      END,
-      s.currency, s.total, coalesce(l.lines, '[]'))::claim_quote
-    FROM unnest(p_items) AS i
-    CROSS JOIN LATERAL (
-      SELECT min(p->>'currency') AS currency, min(p->>'currency') <> max(p->>'currency') AS mixed,
-        -- Far above any currency's maximum, and the largest integer that JSON carries exactly.
-        least(sum((v->>'quantity')::bigint * (p->>'unit_price')::bigint), 9007199254740991)::bigint AS total,
-        jsonb_agg(v->'sku') FILTER (WHERE p IS NULL) AS unknown,
-        jsonb_agg(jsonb_build_object('sku', v->'sku', 'name', p->'name', 'quantity', v->'quantity',
-                                     'unit_price', p->'unit_price',
-                                     'amount', (v->>'quantity')::bigint * (p->>'unit_price')::bigint)) AS lines
-      FROM (SELECT v, p_catalog->(v->>'sku') AS p FROM jsonb_array_elements(i.items) AS e(v)) e
-    ) l
-    CROSS JOIN LATERAL (
-      SELECT CASE WHEN i.fixed_total IS NULL THEN l.currency ELSE i.currency END AS currency,
-             coalesce(i.fixed_total, l.total) AS total
-    ) s
-    CROSS JOIN LATERAL (
-      SELECT (v_limits->s.currency->>0)::bigint AS minimum, (v_limits->s.currency->>1)::bigint AS maximum,
-             (v_limits->s.currency->>2)::bigint AS step
-    ) c
-    CROSS JOIN LATERAL (
-      SELECT CASE WHEN l.unknown IS NOT NULL THEN 'unknown_sku'
-                  WHEN l.mixed OR i.currency <> s.currency THEN 'currency_mismatch'
-                  WHEN i.expected_total <> s.total THEN 'price_changed'
-                  WHEN c.step IS NULL OR s.total < c.minimum OR s.total > c.maximum OR s.total % c.step <> 0
-                    THEN 'amount_not_chargeable' END AS refusal
-    ) r);
-END
-$$;
-
 -- {sku: quantity} of all items together.
 CREATE FUNCTION demand_of(p_items claim_item[]) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -119,7 +67,6 @@ BEGIN
       v_items := items_without(v_items, ARRAY(SELECT q.item_key FROM unnest(v_refused) q));
     END IF;
     IF v_items = '{}' THEN RETURN; END IF;
-    v_demand := demand_of(v_items);
   END IF;
 
   -- Keys, in order. A repeat ends here, having written nothing.
@@ -140,7 +87,6 @@ BEGIN
     RETURN QUERY SELECT * FROM known_attempts(p_tenant, v_gone);
     v_items := items_without(v_items, v_gone);
     IF v_items = '{}' THEN RETURN; END IF;
-    v_demand := demand_of(v_items);
   END IF;
 
   -- Carts, in order.
@@ -167,12 +113,15 @@ BEGIN
       DELETE FROM attempts a WHERE a.tenant_id = p_tenant AND a.key = ANY (v_gone);
       v_items := items_without(v_items, v_gone);
       IF v_items = '{}' THEN RETURN; END IF;
-      v_demand := demand_of(v_items);
     END IF;
   END IF;
 
   -- Products, by SKU. A row that was waited for is read as it is now, and nobody changes it until the commit.
-  v_skus := ARRAY(SELECT jsonb_object_keys(v_demand));
+  -- Who has left wants nothing any more.
+  IF cardinality(v_items) < jsonb_array_length(p_items) THEN
+    v_demand := demand_of(v_items);
+    v_skus := ARRAY(SELECT jsonb_object_keys(v_demand));
+  END IF;
   SELECT jsonb_object_agg(p.sku, jsonb_build_object('name', p.name, 'unit_price', p.unit_price, 'currency', p.currency)),
          jsonb_object_agg(p.sku, p.available)
     INTO v_catalog, v_stock

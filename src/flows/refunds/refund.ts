@@ -24,6 +24,7 @@ import { type Answer, storedAnswer } from '../saga/answers.ts'
 import { answerKnown } from '../saga/known-attempt.ts'
 import { type Deadline, deadlineFor } from '../saga/provider-calls.ts'
 import { refuseOffStep } from '../saga/refusals.ts'
+import { attemptId } from '../saga/replay-cache.ts'
 import { refundAnswer, refundUnreached, refuseExceeding } from './refund-answers.ts'
 import { driveRefund, sendRefund } from './refund-recovery.ts'
 
@@ -48,9 +49,8 @@ export interface RefundBody {
 /** Throws a `Problem` where the refund is refused; nothing is stored then and the key is free, or says what stands there. */
 export function refundOrder(deps: Deps, request: RefundRequest): Promise<Answer> {
   const digest = digestRequest(deps.digests.newest, request)
-  const id = `${request.tenantId} ${request.key}`
   const same = { digest: digest.digest, fingerprint: null }
-  return deps.twins.join(id, same, deps.config.idempotencyWaitMs, () => attempt(deps, request, digest))
+  return deps.twins.join(attemptId(request), same, deps.config.idempotencyWaitMs, () => attempt(deps, request, digest))
 }
 
 async function attempt(deps: Deps, request: RefundRequest, digest: RequestDigest): Promise<Answer> {
