@@ -1,7 +1,7 @@
 /**
  * Puts calls that arrive together into groups, so that they share one statement and one commit. Nothing waits for a
- * timer: an idle batcher runs what one turn of the event loop has brought, and while `maxInFlight` groups are running,
- * what arrives waits and forms the next group.
+ * timer: a group is what two turns of the event loop have brought, and while `maxInFlight` groups are running, what
+ * arrives waits and forms the next one.
  */
 interface BatcherOptions<Item, Result> {
   maxGroup: number
@@ -69,10 +69,16 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
       options.onGroup?.(group.length)
       void runGroup(lane, group).finally(() => {
         state.inFlight -= 1
-        if (state.inFlight === 0 && state.waiting.length === 0) lanes.delete(lane)
-        else pump(lane)
+        if (state.waiting.length > 0) pumpSoon(lane)
+        else if (state.inFlight === 0) lanes.delete(lane)
       })
     }
+  }
+
+  /** What has arrived by now is read in the next turn of the event loop, what arrives meanwhile in the one after it; all of
+   * it would be the next group otherwise, and this one small. A third turn only makes everybody wait. */
+  function pumpSoon(lane: string): void {
+    setImmediate(() => setImmediate(pump, lane))
   }
 
   return (item) =>
@@ -84,7 +90,6 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
         lanes.set(lane, state)
       }
       state.waiting.push({ item, resolve, reject })
-      // After the other requests that have arrived by now: they would be the next group otherwise, and this one alone.
-      if (state.waiting.length === 1) setImmediate(pump, lane)
+      if (state.waiting.length === 1) pumpSoon(lane)
     })
 }

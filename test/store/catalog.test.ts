@@ -31,6 +31,7 @@ interface Plan {
   'Index Cond'?: string
   'Index Name'?: string
   'Recheck Cond'?: string
+  'Join Filter'?: string
   Filter?: string
   Plans?: Plan[]
 }
@@ -261,6 +262,10 @@ describe('what a checkout runs', () => {
     })
     expect(walks).toEqual([])
     expect(scans.filter((node) => node['Index Name'] !== undefined && /_by_/.test(node['Index Name']))).toEqual([])
+    // What a group brings is not walked for each of its rows.
+    const joins = plans.flatMap(nodes).filter((node) => node['Node Type'] === 'Hash Join')
+    expect(joins.length).toBeGreaterThan(2)
+    expect(plans.flatMap(nodes).filter((node) => node['Join Filter'] !== undefined)).toEqual([])
     await sql`DELETE FROM orders WHERE attempt_key LIKE 'many-%'`.execute(db)
   })
 
