@@ -29,7 +29,7 @@ export async function overload(bench: Bench): Promise<Section> {
   const [beyond, health, reads] = await Promise.all([
     named(
       `offered ${surplus} times that`,
-      measured(bench.postgres, [service], () => crowd(service.url, around(load))),
+      measured(bench.postgres, [service], () => drive(service.url, { skus }, around(load))),
     ),
     beside(() => driveInThread(service.url, { skus, read: '/readyz' }, looks)),
     beside(() => driveInThread(service.url, { skus, read: '/v1/products/bench_1' }, looks)),
@@ -68,7 +68,7 @@ export async function fairness(bench: Bench): Promise<Section> {
     beside(() => driveInThread(service.url, small, few)),
     named(
       'the crowd',
-      measured(bench.postgres, [service], () => crowd(service.url, around(load))),
+      measured(bench.postgres, [service], () => drive(service.url, { skus }, around(load))),
     ),
   ])
   return {
@@ -97,19 +97,6 @@ export async function processes(bench: Bench): Promise<Section> {
   }
   return { title: 'Processes: the same load on more of them', results, checks: [], remarks: [] }
 }
-
-/** A generator sends what it may send in a second at the second's beginning: many of them that begin one after the other
- * come evenly. */
-async function crowd(url: string, { connections, seconds, rate }: Required<Load>): Promise<Run> {
-  const each = { connections: Math.round(connections / generators), seconds, rate: Math.round(rate / generators) }
-  const runs = Array.from({ length: generators }, async (_, at) => {
-    await delay((at * 1000) / generators)
-    return drive(url, { skus }, each)
-  })
-  return together(await Promise.all(runs))
-}
-
-const generators = 32
 
 function around(load: Required<Load>): Required<Load> {
   return { ...load, seconds: load.seconds + 2 * settlingSeconds }

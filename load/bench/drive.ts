@@ -1,7 +1,7 @@
 /** Load of one shape on one server for a few seconds. */
 import { randomUUID } from 'node:crypto'
 import { createHistogram } from 'node:perf_hooks'
-import autocannon from 'autocannon'
+import { Connection } from './connection.ts'
 
 export interface Shape {
   /** SKUs are bought evenly. */
@@ -19,7 +19,6 @@ export interface Shape {
 }
 
 export interface Run {
-  /** As it turned out. */
   seconds: number
   /** Per second. */
   requests: number
@@ -45,82 +44,104 @@ const shoppers = 5000
 const recentKeys = 1000
 const demoKey = 'pk_test_demo'
 
-export async function drive(url: string, shape: Shape, { connections, seconds, rate }: Load): Promise<Run> {
-  const next = poster(shape)
+export async function drive(url: string, shape: Shape, load: Load): Promise<Run> {
+  const next = sender(url, shape)
   const histograms = { first: createHistogram(), other: createHistogram(), refused: createHistogram() }
-  const counts = { first: 0, other: 0, refused: 0 }
-  const { storefrontKey = demoKey, read } = shape
-  const result = await autocannon({
-    url,
-    connections,
-    duration: seconds,
-    timeout: 30,
-    ...(rate === undefined ? {} : { overallRate: rate }),
-    setupClient(client) {
-      let isFirst = false
-      let isConnected = false
-      client.setRequests([
-        read !== undefined
-          ? { method: 'GET', path: read, headers: { authorization: `Bearer ${storefrontKey}` } }
-          : {
-              method: 'POST',
-              path: '/v1/checkouts',
-              setupRequest(request) {
-                const post = next()
-                isFirst = post.isFirst
-                return { ...request, headers: headersOf(post.key, storefrontKey), body: post.body }
-              },
-            },
-      ])
-      // The answer comes before the next request is set up.
-      client.on('response', (status: number, _bytes: number, ms: number) => {
-        const kind = status === 503 ? 'refused' : isFirst ? 'first' : 'other'
-        counts[kind] += 1
-        // A crowd's connections are taken one by one, and each one's first request waits for that.
-        if (isConnected) histograms[kind].record(Math.max(1, Math.round(ms * 1000)))
-        isConnected = true
-      })
-    },
-  })
+  const counts = { first: 0, other: 0, refused: 0, failed: 0 }
+  const turns = new Turns(load)
+
+  async function shop(): Promise<void> {
+    const connection = new Connection(url)
+    let isConnected = false
+    while (await turns.next()) {
+      const { text, isFirst } = next()
+      const { status, ms } = await connection.send(text)
+      if (turns.areOver) break
+      const kind = status === 503 ? 'refused' : isFirst ? 'first' : 'other'
+      counts[kind] += 1
+      if (kind !== 'refused' && (status < 200 || status > 299)) counts.failed += 1
+      // A crowd's connections are taken one by one, and each one's first request waits for that.
+      if (isConnected) histograms[kind].record(Math.max(1, Math.round(ms * 1000)))
+      isConnected = true
+    }
+    connection.close()
+  }
+
+  await Promise.all(Array.from({ length: load.connections }, shop))
   const told = counts.first > 0 ? histograms.first : histograms.other
   return {
-    seconds: result.duration,
-    requests: (counts.first + counts.other + counts.refused) / result.duration,
-    firsts: counts.first / result.duration,
+    seconds: load.seconds,
+    requests: (counts.first + counts.other + counts.refused) / load.seconds,
+    firsts: counts.first / load.seconds,
     p50Ms: told.percentile(50) / 1000,
     p99Ms: told.percentile(99) / 1000,
-    refused: counts.refused / result.duration,
+    refused: counts.refused / load.seconds,
     refusedP99Ms: histograms.refused.percentile(99) / 1000,
-    failures: result.non2xx - counts.refused + result.errors + result.timeouts,
+    failures: counts.failed,
+  }
+}
+
+/** Says when the next request may go: at once until the time is over, or evenly over it. */
+class Turns {
+  readonly #perMs: number
+  readonly #beganAt = performance.now()
+  readonly #endsAt: number
+  readonly #waiting: ((may: boolean) => void)[] = []
+  #taken = 0
+
+  constructor({ seconds, rate = Number.POSITIVE_INFINITY }: Load) {
+    this.#perMs = rate / 1000
+    this.#endsAt = this.#beganAt + seconds * 1000
+    const clock = setInterval(() => {
+      while (this.#waiting.length > 0 && (this.areOver || this.#isDue())) this.#waiting.shift()?.(this.#take())
+      if (this.areOver) clearInterval(clock)
+    }, 5)
+  }
+
+  get areOver(): boolean {
+    return performance.now() >= this.#endsAt
+  }
+
+  /** False where the time is over. */
+  next(): boolean | Promise<boolean> {
+    if (this.areOver || (this.#waiting.length === 0 && this.#isDue())) return this.#take()
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  #isDue(): boolean {
+    return this.#taken < this.#perMs * (performance.now() - this.#beganAt)
+  }
+
+  #take(): boolean {
+    this.#taken += 1
+    return !this.areOver
   }
 }
 
 /** Posts each key once, so that it is settled. Throws where one is not. */
 export async function settleKeys(url: string, skus: readonly string[], count: number): Promise<string[]> {
-  const keys: string[] = []
-  for (let at = 0; at < count; at++) {
-    const key = randomUUID()
-    const response = await fetch(`${url}/v1/checkouts`, {
-      method: 'POST',
-      headers: headersOf(key),
-      body: bodyFor(key, skus),
-    })
-    if (response.status !== 201) throw new Error(`a checkout was answered ${response.status}: ${await response.text()}`)
-    await response.arrayBuffer()
-    keys.push(key)
+  const keys = Array.from({ length: count }, () => randomUUID())
+  const connection = new Connection(url)
+  for (const key of keys) {
+    const { status } = await connection.send(checkout(url, key, skus))
+    if (status !== 201) throw new Error(`a checkout was answered ${status}`)
   }
+  connection.close()
   return keys
 }
 
 interface Post {
-  key: string
-  body: string
+  text: string
   isFirst: boolean
 }
 
-function poster({ skus, repeats = 0, twins = 0, keys }: Shape): () => Post {
+function sender(url: string, { skus, storefrontKey, read, repeats = 0, twins = 0, keys }: Shape): () => Post {
+  if (read !== undefined) {
+    const post = { text: `${head('GET', url, read, storefrontKey)}\r\n`, isFirst: false }
+    return () => post
+  }
   if (keys !== undefined) {
-    const posts = keys.map((key): Post => ({ key, body: bodyFor(key, skus), isFirst: false }))
+    const posts = keys.map((key): Post => ({ text: checkout(url, key, skus, storefrontKey), isFirst: false }))
     let at = 0
     return () => posts[at++ % posts.length] as Post
   }
@@ -135,33 +156,32 @@ function poster({ skus, repeats = 0, twins = 0, keys }: Shape): () => Post {
     if (recent.length > 0 && Math.random() < repeats) {
       return recent[Math.floor(Math.random() * recent.length)] as Post
     }
-    const key = randomUUID()
-    const body = bodyFor(key, skus)
+    const text = checkout(url, randomUUID(), skus, storefrontKey)
     if (repeats > 0) {
-      const repeat = { key, body, isFirst: false }
+      const repeat = { text, isFirst: false }
       if (recent.length < recentKeys) recent.push(repeat)
       else recent[Math.floor(Math.random() * recentKeys)] = repeat
     }
-    twin = { key, body, isFirst: false }
+    twin = { text, isFirst: false }
     twinsLeft = twins
-    return { key, body, isFirst: true }
+    return { text, isFirst: true }
   }
 }
 
 /** The same for the same key: a repeat has to be the same request. */
-function bodyFor(key: string, skus: readonly string[]): string {
+function checkout(url: string, key: string, skus: readonly string[], storefrontKey?: string): string {
   const number = Number.parseInt(key.slice(0, 8), 16)
-  return JSON.stringify({
+  const body = JSON.stringify({
     items: [{ sku: skus[number % skus.length], quantity: 1 }],
     customer: { email: `shopper-${number % shoppers}@example.com`, name: 'Shopper' },
     payment_method: 'pm_card_visa',
   })
+  return (
+    `${head('POST', url, '/v1/checkouts', storefrontKey)}content-type: application/json\r\n` +
+    `idempotency-key: ${key}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+  )
 }
 
-function headersOf(key: string, storefrontKey = demoKey): Record<string, string> {
-  return {
-    authorization: `Bearer ${storefrontKey}`,
-    'content-type': 'application/json',
-    'idempotency-key': key,
-  }
+function head(method: string, url: string, path: string, storefrontKey = demoKey): string {
+  return `${method} ${path} HTTP/1.1\r\nhost: ${url.slice('http://'.length)}\r\nauthorization: Bearer ${storefrontKey}\r\n`
 }

@@ -114,7 +114,7 @@ const settle = createBatcher<Paid, null>({
 })
 
 function grouping() {
-  return { maxGroup: 32, maxInFlight: 2, laneOf: () => '', identitiesOf: () => [], failsAll: () => true }
+  return { maxGroup: 64, maxInFlight: 1, laneOf: () => '', identitiesOf: () => [], failsAll: () => true }
 }
 
 const app = Fastify()

@@ -1,7 +1,7 @@
 /**
  * Puts calls that arrive together into groups, so that they share one statement and one commit. Nothing waits for a
- * timer: a group is what two turns of the event loop have brought, and while `maxInFlight` groups are running, what
- * arrives waits and forms the next one.
+ * timer: a group is what a turn of the event loop has brought, and while `maxInFlight` groups are running, what arrives
+ * waits and forms the next one.
  */
 interface BatcherOptions<Item, Result> {
   maxGroup: number
@@ -75,10 +75,10 @@ export function createBatcher<Item, Result>(options: BatcherOptions<Item, Result
     }
   }
 
-  /** What has arrived by now is read in the next turn of the event loop, what arrives meanwhile in the one after it; all of
-   * it would be the next group otherwise, and this one small. A third turn only makes everybody wait. */
+  /** After the other requests that have arrived by now: they would be the next group otherwise, and this one small. A
+   * second turn of the loop would save some CPU more, and have everybody march in step behind a slow provider. */
   function pumpSoon(lane: string): void {
-    setImmediate(() => setImmediate(pump, lane))
+    setImmediate(pump, lane)
   }
 
   return (item) =>
