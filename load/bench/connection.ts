@@ -4,7 +4,7 @@
  */
 import { connect, type Socket } from 'node:net'
 
-export interface Answer {
+interface Answer {
   /** 0 where the connection ended first. */
   status: number
   /** From the first byte sent to the last one read. */

@@ -1,6 +1,7 @@
 /** Load of one shape on one server for a few seconds. */
 import { randomUUID } from 'node:crypto'
 import { createHistogram } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Connection } from './connection.ts'
 
 export interface Shape {
@@ -83,37 +84,26 @@ export async function drive(url: string, shape: Shape, load: Load): Promise<Run>
 
 /** Says when the next request may go: at once until the time is over, or evenly over it. */
 class Turns {
-  readonly #perMs: number
+  readonly #msBetween: number | null
   readonly #beganAt = performance.now()
   readonly #endsAt: number
-  readonly #waiting: ((may: boolean) => void)[] = []
   #taken = 0
 
-  constructor({ seconds, rate = Number.POSITIVE_INFINITY }: Load) {
-    this.#perMs = rate / 1000
+  constructor({ seconds, rate }: Load) {
+    this.#msBetween = rate === undefined ? null : 1000 / rate
     this.#endsAt = this.#beganAt + seconds * 1000
-    const clock = setInterval(() => {
-      while (this.#waiting.length > 0 && (this.areOver || this.#isDue())) this.#waiting.shift()?.(this.#take())
-      if (this.areOver) clearInterval(clock)
-    }, 5)
   }
 
   get areOver(): boolean {
     return performance.now() >= this.#endsAt
   }
 
-  /** False where the time is over. */
-  next(): boolean | Promise<boolean> {
-    if (this.areOver || (this.#waiting.length === 0 && this.#isDue())) return this.#take()
-    return new Promise((resolve) => this.#waiting.push(resolve))
-  }
-
-  #isDue(): boolean {
-    return this.#taken < this.#perMs * (performance.now() - this.#beganAt)
-  }
-
-  #take(): boolean {
-    this.#taken += 1
+  /** False where the time is over. Turns that nobody was free to take are taken late. */
+  async next(): Promise<boolean> {
+    if (this.#msBetween !== null) {
+      const early = this.#beganAt + this.#taken++ * this.#msBetween - performance.now()
+      if (early > 0) await delay(early)
+    }
     return !this.areOver
   }
 }

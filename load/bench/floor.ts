@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import Fastify from 'fastify'
 import pg from 'pg'
 import { newId } from '../../src/domain/ids.ts'
+import { groupLimits } from '../../src/flows/saga/grouping.ts'
 import { createBatcher } from '../../src/runtime/batcher.ts'
 import { type Cart, type Charged, charge, paidBody, type Sold } from '../baseline/order.ts'
 
@@ -114,7 +115,7 @@ const settle = createBatcher<Paid, null>({
 })
 
 function grouping() {
-  return { maxGroup: 64, maxInFlight: 1, laneOf: () => '', identitiesOf: () => [], failsAll: () => true }
+  return { ...groupLimits, laneOf: () => '', identitiesOf: () => [], failsAll: () => true }
 }
 
 const app = Fastify()

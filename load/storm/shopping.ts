@@ -1,6 +1,6 @@
 /** Lets the shoppers loose on the service, over autocannon's connections. */
 import autocannon from 'autocannon'
-import { reconnectCleanly } from '../support/connections.ts'
+import { reconnectCleanly } from './reconnecting.ts'
 import type { Post, Shoppers } from './shoppers.ts'
 
 interface ShoppingOptions {

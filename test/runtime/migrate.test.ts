@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { MigrationError, migrate, pendingMigrations } from '../../src/runtime/migrate.ts'
+import { advisoryLocks } from '../support/advisory-locks.ts'
 import { createEmptyDatabase, type TestDatabase } from '../support/database.ts'
 import { quiet } from '../support/quiet.ts'
 import { until } from '../support/until.ts'
@@ -79,10 +80,7 @@ test('twenty processes that start together apply each migration once, and all of
 
 test('no lock stays behind', async () => {
   await migrate(database.url, folder, quiet)
-  const { rows } = await pool.query(`
-    select * from pg_locks
-    where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
-  expect(rows).toEqual([])
+  expect(await advisoryLocks(pool)).toEqual([])
 })
 
 test('a migration that fails names its file, line and cause, and leaves nothing of itself', async () => {

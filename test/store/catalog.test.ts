@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPool } from '../../src/runtime/database.ts'
 import { administer } from '../support/administer.ts'
+import { advisoryLocks } from '../support/advisory-locks.ts'
 import { cart, type Reply } from '../support/client.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { finalize, hold, use } from '../support/runs.ts'
@@ -287,11 +288,9 @@ describe('what a checkout runs', () => {
     expect(rows.filter(({ source }) => kept.test(source)).map(({ proname }) => proname)).toEqual([])
     // A connection that is used for nothing else holds no advisory lock after a checkout either.
     const pool = createPool(database.url, { max: 1, applicationName: 'test' })
-    const locks = await pool.query(`
-      SELECT 1 FROM pg_locks
-      WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+    const locks = await advisoryLocks(pool)
     await pool.end()
-    expect(locks.rows).toEqual([])
+    expect(locks).toEqual([])
   })
 })
 

@@ -13,11 +13,13 @@ interface Watchers {
   tracing: Tracing
 }
 
-/** Larger groups save little more and make everyone in them wait longer. */
-const maxGroup = 64
-/** While one group of a tenant is written, the next one gathers: two at once would be half as large each, cost more for
- * every item, and wait for the same rows. */
-const maxInFlight = 1
+export const groupLimits = {
+  /** Larger groups save little more and make everyone in them wait longer. */
+  maxGroup: 64,
+  /** While one group of a tenant is written, the next one gathers: two at once would be half as large each, cost more for
+   * every item, and wait for the same rows. */
+  maxInFlight: 1,
+}
 
 export function groupedClaims(
   pool: DatabasePool,
@@ -27,8 +29,7 @@ export function groupedClaims(
   const limits = { leaseMs: config.leaseMs, expiryMs: config.orderExpiryMs }
   const runLimits = { leaseMs: config.leaseMs, expiryMs: config.runExpiryMs }
   const claim = createBatcher<ClaimItem, Claim>({
-    maxGroup,
-    maxInFlight,
+    ...groupLimits,
     laneOf: (item) => `${item.kind} ${item.tenantId}`,
     identitiesOf: (item) =>
       item.cartId === undefined ? [`key ${item.key}`] : [`key ${item.key}`, `cart ${item.cartId}`],
@@ -49,8 +50,7 @@ export function groupedSettles(
   { metrics, tracing }: Watchers,
 ): (item: Settlement) => Promise<Settled> {
   const settle = createBatcher<Settlement, Settled>({
-    maxGroup,
-    maxInFlight,
+    ...groupLimits,
     laneOf: (item) => item.tenantId,
     identitiesOf: (item) => [item.orderId],
     run: (tenantId, items) => retrying(() => settleOrders(pool, tenantId, items)),
