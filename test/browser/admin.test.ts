@@ -1,4 +1,5 @@
 /** An operator at work in the console: signed in with a key, every button asks first and acts once, whoever else presses it. */
+import { randomUUID } from 'node:crypto'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { endSending } from '../support/aging.ts'
@@ -299,7 +300,7 @@ describe.skipIf(noBrowser)('the console', () => {
       const first = await calls().orderBy('started_at').executeTakeFirstOrThrow()
       for (let n = 1; n <= 12; n++) {
         const started_at = new Date(first.started_at.getTime() + 86_400_000 + n * 1000)
-        const call = { ...first, call_id: `${first.call_id.slice(0, -2)}${n + 10}`, duration_ms: n, started_at }
+        const call = { ...first, call_id: randomUUID(), duration_ms: n, started_at }
         await scene.db.insertInto('provider_calls').values(call).execute()
       }
       const page = await signedIn(`#/orders/${id}`)
