@@ -58,12 +58,24 @@ export const sections: Record<(typeof sectionNames)[number], (bench: Bench) => P
 
 async function firstAttempts(bench: Bench): Promise<Section> {
   const { contestants, connections } = bench
-  const shape = { skus }
-  const entries = [await contestants.service('service'), await contestants.baseline(), await contestants.floor()].map(
-    (contestant): Entry => ({ name: contestant.name, contestant, shape, connections }),
+  const all = [await contestants.service('service'), await contestants.baseline(), await contestants.floor()]
+  const entries = [connections, connections * 2].flatMap((count) =>
+    all.map(
+      (contestant): Entry => ({
+        name: `${contestant.name}, ${count} connections`,
+        contestant,
+        shape: { skus },
+        connections: count,
+      }),
+    ),
   )
   const results = await race(entries, bench)
-  const [service, baseline, floor] = results
+  // Each at its best: how many it takes to fill the cores is its own.
+  const [service, baseline, floor] = all.map((contestant) =>
+    results
+      .filter((_, at) => entries[at]?.contestant === contestant)
+      .reduce((best, result) => (result.firsts > best.firsts ? result : best)),
+  )
   bench.say('pgbench')
   const alone = await pgbench(bench.postgres, await contestants.emptyDatabase('pgbench'), bench.seconds)
   return {
@@ -76,7 +88,11 @@ async function firstAttempts(bench: Bench): Promise<Section> {
       atMost("p99, of the baseline's", 1, ratio(service?.p99Ms, baseline?.p99Ms)),
       atMost('CPU seconds of service and Postgres per 1000', 0.3, cpuOf(service)),
     ],
-    remarks: alone === null ? ['pgbench is not installed: what Postgres alone carries is left out'] : [],
+    remarks: [
+      ...(alone === null ? ['pgbench is not installed: what Postgres alone carries is left out'] : []),
+      `${ratio(cpuOf(service), cpuOf(floor))?.toFixed(2) ?? 'not known'} times the CPU seconds of the bare batched saga, ` +
+        `${ratio(cpuOf(service), cpuOf(baseline))?.toFixed(2) ?? 'not known'} of the baseline's`,
+    ],
   }
 }
 
