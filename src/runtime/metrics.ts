@@ -75,7 +75,7 @@ export class Metrics {
     name: 'checkout_group_size',
     help: 'How many claims or settles shared a statement and a commit.',
     labelNames: ['step'],
-    buckets: [1, 2, 4, 8, 16, 32, 64, 128],
+    buckets: [1, 2, 4, 8, 16, 32, 64],
     registers: [this.#registry],
   })
   readonly #jobRuns = new Counter({

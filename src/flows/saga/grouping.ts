@@ -14,9 +14,8 @@ interface Watchers {
 }
 
 export const groupLimits = {
-  /** Beyond twenty a larger group saves little. But under overload one costs some turns of a busy event loop, however large it
-   * is, and then its size is what bounds the rate. */
-  maxGroup: 128,
+  /** Larger groups save little more and make everyone in them wait longer. */
+  maxGroup: 64,
   /** While one group of a tenant is written, the next one gathers: two at once would be half as large each, cost more for
    * every item, and wait for the same rows. */
   maxInFlight: 1,
