@@ -15,7 +15,7 @@ const usage = `npm run bench -- [flags]
   --only NAME,…      of ${sectionNames.join(', ')} (all)
   --rounds N         how often each takes its turn (5)
   --seconds S        length of one turn (8)
-  --connections N    (64)
+  --connections N    (64); "first" also with twice as many
   --aged-keys N      stored before "aged" (10000000)
   --check            exit 1 where a target is missed
   --json FILE`

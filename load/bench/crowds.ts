@@ -14,8 +14,7 @@ const crowdConnections = 1024
 const surplus = 2
 /** Of those who only look, requests a second. */
 const lookRate = 50
-/** A crowd's first requests all come in one moment, and its last answers late: what is beside it begins later and ends
- * earlier, s. */
+/** A crowd takes a moment to gather, and its last answers come late: what is beside it begins later and ends earlier, s. */
 const settlingSeconds = 2
 
 /** Offered twice of what it carries: what is still sold, how fast the rest is refused, and whether readers notice. */

@@ -1,7 +1,7 @@
 /** The benchmark's findings for a terminal. */
 import { table } from '../storm/page-text.ts'
 import type { Section } from './sections.ts'
-import { type Check, holds } from './targets.ts'
+import { type Check, holds, told } from './targets.ts'
 
 export function benchReport(sections: readonly Section[]): string {
   return sections.flatMap((section) => [...sectionLines(section), '']).join('\n')
@@ -40,8 +40,7 @@ function sectionLines({ title, results, pgbench, checks, remarks }: Section): st
 
 function checkLine(check: Check): string {
   const { what, value, bound, target } = check
-  const told = value === null ? 'not known' : value.toFixed(2)
-  return `  ${holds(check) ? 'met   ' : 'MISSED'}  ${told} ${what} (${bound} ${target})`
+  return `  ${holds(check) ? 'met   ' : 'MISSED'}  ${told(value)} ${what} (${bound} ${target})`
 }
 
 function rate(perSecond: number): string {

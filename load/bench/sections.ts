@@ -5,7 +5,7 @@ import { fairness, overload, processes } from './crowds.ts'
 import { drive, settleKeys } from './drive.ts'
 import { type PgbenchResult, pgbench } from './pgbench.ts'
 import { type Entry, type Result, race } from './race.ts'
-import { atLeast, atMost, type Check, ratio } from './targets.ts'
+import { atLeast, atMost, type Check, ratio, told } from './targets.ts'
 
 export interface BenchOptions {
   rounds: number
@@ -90,8 +90,8 @@ async function firstAttempts(bench: Bench): Promise<Section> {
     ],
     remarks: [
       ...(alone === null ? ['pgbench is not installed: what Postgres alone carries is left out'] : []),
-      `${ratio(cpuOf(service), cpuOf(floor))?.toFixed(2) ?? 'not known'} times the CPU seconds of the bare batched saga, ` +
-        `${ratio(cpuOf(service), cpuOf(baseline))?.toFixed(2) ?? 'not known'} of the baseline's`,
+      `${told(ratio(cpuOf(service), cpuOf(floor)))} times the CPU seconds of the bare batched saga, ` +
+        `${told(ratio(cpuOf(service), cpuOf(baseline)))} of the baseline's`,
     ],
   }
 }
@@ -150,7 +150,7 @@ async function stampede(bench: Bench): Promise<Section> {
     results,
     checks: [atLeast('of the first attempts a second', 0.8, ratio(twins?.firsts, alone?.firsts))],
     remarks: [
-      `${ratio(slowTwins?.firsts, slowAlone?.firsts)?.toFixed(2) ?? 'not known'} of them where the provider takes ${slowProviderMs} ms`,
+      `${told(ratio(slowTwins?.firsts, slowAlone?.firsts))} of them where the provider takes ${slowProviderMs} ms`,
       'the twins are requests too: both server and load generator carry ten times as many',
     ],
   }

@@ -21,6 +21,11 @@ export function atMost(what: string, target: number, value: number | null): Chec
   return { what, value, bound: 'at most', target }
 }
 
+/** As it is shown. */
+export function told(value: number | null): string {
+  return value === null ? 'not known' : value.toFixed(2)
+}
+
 /** Null where one side is missing. */
 export function ratio(of: number | null | undefined, to: number | null | undefined): number | null {
   return of == null || to == null || to === 0 ? null : of / to
